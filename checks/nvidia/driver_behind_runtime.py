@@ -1,0 +1,219 @@
+"""The driver is older than the CUDA runtime that torch was built for allows.
+
+## What it finds
+The CUDA version the driver offers (as `nvidia-smi` or torch print it, else the newest toolkit whose driver is not
+newer than the one loaded) against the version torch was built for. Within one major version any driver from that
+major's first on will do (minor-version compatibility); a newer major will not.
+
+## Why it matters
+torch refuses to initialise CUDA: "The NVIDIA driver on your system is too old".
+
+## What it cannot know
+Whether the `cuda-compat` libraries of a container bridge the gap (forward compatibility, data-center devices only).
+Where torch says that CUDA is available they do, and nothing is found; where nobody asked torch, confidence is medium.
+The local toolkit (`nvcc`) does not matter here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diag.api import (
+    Answer,
+    Driver,
+    Evidence,
+    Facts,
+    Finding,
+    Remedy,
+    RuntimeDriver,
+    TorchBuild,
+    Undecided,
+    at_least,
+    check,
+    numbers,
+)
+
+FIRST_COMPATIBLE_MAJOR = 11
+
+ENV_CU121_DRIVER_11_4 = """\
+Collecting environment information...
+/usr/local/lib64/python3.8/site-packages/torch/cuda/__init__.py:128: UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver by downloading and installing a new version from the URL: http://www.nvidia.com/Download/index.aspx Alternatively, go to: https://pytorch.org to install a PyTorch version that has been compiled with your version of the CUDA driver. (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)
+  return torch._C._cuda_getDeviceCount() > 0
+PyTorch version: 2.4.0+cu121
+Is debug build: False
+CUDA used to build PyTorch: 12.1
+ROCM used to build PyTorch: N/A
+
+OS: TencentOS Linux 3.1 (Core) (x86_64)
+"""  # noqa: E501
+ENV_CU102_DRIVER_410 = """\
+$ python -m torch.utils.collect_env
+Collecting environment information...
+PyTorch version: 1.5.0
+Is debug build: No
+CUDA used to build PyTorch: 10.2
+
+Os: Ubuntu 18.04.3 LTS
+GCC version: (Ubuntu 7.4.0-1ubuntu1~18.04.1) 7.4.0
+CMake version: version 3.10.2
+
+Python version: 3.6
+Is CUDA available: No
+CUDA runtime version: 10.0.130
+GPU models and configuration:
+GPU 0: Tesla P100-PCIE-16GB
+
+Nvidia driver version: 410.104
+"""
+SMI_470 = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 470.86       Driver Version: 470.86       CUDA Version: 11.4
+|-------------------------------+----------------------+----------------------+
+"""
+SMI_525 = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 525.105.17   Driver Version: 525.105.17   CUDA Version: 12.0     |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|                               |                      |               MIG M. |
+|===============================+======================+======================|
+|   0  NVIDIA A100-SXM...  Off  | 00000000:AF:00.0 Off |                    0 |
+| N/A   32C    P0    42W / 400W |  48770MiB / 81920MiB |      0%      Default |
+|                               |                      |             Disabled |
++-------------------------------+----------------------+----------------------+
+"""
+ENV_CU121 = """\
+PyTorch version: 2.4.0+cu121
+Is debug build: False
+CUDA used to build PyTorch: 12.1
+ROCM used to build PyTorch: N/A
+"""
+ENV_CU121_AVAILABLE_ON_470 = """\
+Collecting environment information...
+PyTorch version: 2.4.0+cu121
+Is debug build: False
+CUDA used to build PyTorch: 12.1
+ROCM used to build PyTorch: N/A
+
+Is CUDA available: True
+CUDA runtime version: 12.2.140
+CUDA_MODULE_LOADING set to: LAZY
+GPU models and configuration:
+GPU 0: NVIDIA A10
+GPU 1: NVIDIA A10
+
+Nvidia driver version: 470.129.06
+"""
+
+
+@check(
+    "nvidia/driver-behind-runtime",
+    severity="error",
+    about="nvidia",
+    needs=(Driver, TorchBuild),
+    uses=(RuntimeDriver,),
+    words={
+        "en": {
+            "title": "NVIDIA driver is too old for this PyTorch build",
+            "summary": "driver {driver} offers CUDA {offered}; torch {torch} was built for CUDA {built}",
+            "cause": "A CUDA runtime of a newer major version than the driver offers cannot start on it; torch reports "
+            "that the driver is too old and sees no device.",
+        },
+        "zh": {
+            "title": "NVIDIA 驱动版本过旧，无法运行此 PyTorch",
+            "summary": "驱动 {driver} 提供 CUDA {offered}，而 torch {torch} 基于 CUDA {built} 构建",
+            "cause": "CUDA 运行时的主版本高于驱动所提供的版本时无法启动；torch 会报告驱动过旧，并且看不到任何设备。",
+        },
+    },
+    remedies=(
+        Remedy(
+            key="older-torch",
+            title={
+                "en": "Install the build of torch (and of the engine) for CUDA {offered_major}, if the versions you "
+                "need exist for it",
+                "zh": "安装面向 CUDA {offered_major} 的 torch（及推理引擎）构建，前提是所需版本提供该构建",
+            },
+            safety="safe",
+            verify='python -c "import torch; print(torch.version.cuda, torch.cuda.is_available())"',
+            source="https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
+        ),
+        Remedy(
+            key="newer-driver",
+            title={
+                "en": "Upgrade the driver to {minimum} or newer",
+                "zh": "将驱动升级到 {minimum} 或更新版本",
+            },
+            safety="disruptive",
+            verify="nvidia-smi",
+            source="https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html",
+        ),
+    ),
+    sources=(
+        "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
+        "https://github.com/vllm-project/vllm/issues/11623",
+        "https://github.com/pytorch/pytorch/issues/37320",
+        "https://github.com/lllyasviel/Fooocus/issues/1313",
+    ),
+    explains=("torch/device-unavailable",),
+    fires=(ENV_CU121_DRIVER_11_4, ENV_CU102_DRIVER_410, SMI_470 + ENV_CU121),
+    silent=(SMI_525 + ENV_CU121, ENV_CU121_AVAILABLE_ON_470),
+)
+def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
+    """Compare what the driver offers with what torch was built for."""
+    driver, offered = _offer(facts)
+    builds = [one for one in facts.all(TorchBuild) if one.backend]
+    if any(one.available for one in facts.all(TorchBuild)):
+        return
+    if driver is None or not builds:
+        yield Undecided(reason="what the driver offers and what torch was built for are not both told")
+        return
+    for build in builds:
+        if build.backend == "cuda" and build.backend_version and not _runs(facts, driver, offered, build):
+            yield _finding(facts, driver, offered, build)
+            return
+
+
+def _offer(facts: Facts) -> tuple[Driver | None, str]:
+    """The driver, and the CUDA version it offers: as printed, else from the table."""
+    drivers = [one for one in facts.all(Driver) if one.vendor == "nvidia"]
+    printed = next((one for one in drivers if one.offers), None)
+    if printed:
+        return printed, printed.offers
+    for driver in drivers:
+        rows = [row for row in facts.all(RuntimeDriver) if at_least(driver.version, row.driver)]
+        if rows:
+            return driver, max((row.version for row in rows), key=numbers)
+    return None, ""
+
+
+def _runs(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> bool:
+    """Whether the runtime torch was built for starts on this driver."""
+    have, need = numbers(offered)[:2], numbers(build.backend_version)[:2]
+    if have >= need:
+        return True
+    floor = next((row.compatible_driver for row in _rows(facts, build) if row.compatible_driver), "")
+    compatible = not (driver.version and floor) or at_least(driver.version, floor) is not False
+    return have[0] == need[0] >= FIRST_COMPATIBLE_MAJOR and compatible
+
+
+def _rows(facts: Facts, build: TorchBuild) -> list[RuntimeDriver]:
+    major = numbers(build.backend_version)[:1]
+    return [row for row in facts.all(RuntimeDriver) if numbers(row.version)[:1] == major]
+
+
+def _finding(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> Finding:
+    minimum = next((row.compatible_driver for row in _rows(facts, build) if row.compatible_driver), "")
+    loaded = next((one.version for one in facts.all(Driver) if one.version), "")
+    return Finding(
+        values={
+            "driver": loaded or "(version not told)",
+            "offered": offered,
+            "offered_major": numbers(offered)[0],
+            "torch": build.version or "(version not told)",
+            "built": build.backend_version,
+            "minimum": minimum or f"one that offers CUDA {build.backend_version}",
+        },
+        confidence="high" if build.available is False or not driver.version else "medium",
+        evidence=(Evidence.of(driver), Evidence.of(build)),
+    )

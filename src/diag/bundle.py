@@ -1,0 +1,181 @@
+"""A bundle: captures in one archive, to be examined elsewhere by whatever rules exist then.
+
+Members are read one by one and never extracted to disk. Only `manifest.json` and regular files below `captures/` count;
+whatever else an archive holds, and whatever of it is damaged, is named in `broken` and not followed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from diag import text
+from diag.capture import Capture
+from diag.errors import DiagError
+from diag.facts import FROZEN
+from diag.plugins import Broken
+from diag.probe import Probe
+from diag.redact import Known, Redactor
+from diag.report import SourceKind
+
+MEMBER_CAP = 64 * 2**20
+TOTAL_CAP = 256 * 2**20
+MEMBERS_CAP = 10_000
+DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error)
+
+
+class Member(BaseModel):
+    """One capture in a bundle: where its text lies, and the capture without it."""
+
+    model_config = FROZEN
+    path: str
+    sha256: str
+    capture: Capture
+
+
+class Manifest(BaseModel):
+    """What a bundle holds, taken where and when, and how many values of which kind were replaced."""
+
+    model_config = FROZEN
+    schema_: Literal["diag/bundle/1"] = Field("diag/bundle/1", alias="schema")
+    tool: str
+    source: str
+    taken_at: str
+    members: tuple[Member, ...] = ()
+    redacted: dict[str, int] = {}
+
+
+def write(
+    path: Path, captures: Iterable[Capture], gate: Redactor | None, *, tool: str, source: str, taken_at: str
+) -> Manifest:
+    """Write captures to an archive, all text through the exit gate; an existing file is replaced at the end, whole."""
+    redact = gate.text if gate else str
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise DiagError(f"cannot write {path}: {error.strerror or error}") from error
+    try:
+        with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+            members = tuple(_add(archive, number, one, redact) for number, one in enumerate(captures, 1))
+            manifest = Manifest(
+                schema="diag/bundle/1",
+                tool=tool,
+                source=redact(source),
+                taken_at=taken_at,
+                members=members,
+                redacted=gate.counts if gate else {},
+            )
+            _put(archive, "manifest.json", manifest.model_dump_json(by_alias=True, indent=1))
+        os.replace(temporary, path)
+    except OSError as error:
+        raise DiagError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return manifest
+
+
+def _add(archive: tarfile.TarFile, number: int, capture: Capture, redact: Callable[[str], str]) -> Member:
+    safe = {name: redact(getattr(capture, name)) for name in ("command", "error", "stderr", "scope")}
+    kept = Capture.of(capture.key, redact(capture.content), **{**capture.model_dump(exclude={"key"}), **safe})
+    path = f"captures/{number:04d}.txt"
+    _put(archive, path, kept.content)
+    return Member(path=path, sha256=kept.sha256(), capture=kept)
+
+
+def _put(archive: tarfile.TarFile, name: str, content: str) -> None:
+    raw = content.encode("utf-8", "surrogatepass")
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = len(raw), 0o644
+    archive.addfile(member, io.BytesIO(raw))
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An opened bundle: its captures, and what of it was refused or damaged."""
+
+    name: str
+    taken: tuple[Capture, ...]
+    taken_at: str = ""
+    broken: tuple[Broken, ...] = ()
+    kind: SourceKind = "bundle"
+    known: Known = field(default_factory=Known)
+
+    def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
+        """The captures as they were taken, whatever the probes are today."""
+        yield from self.taken
+
+
+def read(path: Path) -> Bundle:
+    """Open a bundle."""
+    refused: list[Broken] = []
+    texts = dict(_members(path, refused))
+    raw = texts.pop("manifest.json", None)
+    if raw is None and not texts:
+        raise DiagError(f"{path} holds no captures" + (f": {refused[0].error}" if refused else ""))
+    try:
+        manifest = Manifest.model_validate_json(raw) if raw is not None else None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise DiagError(f"{path}: manifest.json, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if manifest is None:
+        refused.append(Broken(where=path.name, error="it has no manifest: its texts are read as pastes"))
+        pasted = tuple(Capture.of(name, text.decode(one), kind="text") for name, one in texts.items())
+        return Bundle(path.name, pasted, broken=tuple(refused))
+    taken = tuple(_taken(manifest, texts, refused))
+    return Bundle(path.name, taken, manifest.taken_at, tuple(refused))
+
+
+def _taken(manifest: Manifest, texts: dict[str, bytes], refused: list[Broken]) -> Iterator[Capture]:
+    for member in manifest.members:
+        if member.path not in texts:
+            refused.append(Broken(where=member.path, error="named in the manifest and not in the archive"))
+            continue
+        circumstances = member.capture.model_dump(exclude={"key"})
+        capture = Capture.of(member.capture.key, text.decode(texts[member.path]), **circumstances)
+        if capture.sha256() != member.sha256:
+            refused.append(Broken(where=member.path, error="its text is not the one the manifest has the digest of"))
+        yield capture
+
+
+def _members(path: Path, refused: list[Broken]) -> Iterator[tuple[str, bytes]]:
+    """The regular members that count, within the caps; everything else is refused by name."""
+    total, seen = 0, set[str]()
+    try:
+        with tarfile.open(path, mode="r|*") as archive:
+            for number, member in enumerate(archive, 1):
+                problem = _problem(member, number, total, member.name in seen)
+                if problem:
+                    refused.append(Broken(where=member.name[:200], error=problem))
+                    if number > MEMBERS_CAP or total + member.size > TOTAL_CAP:
+                        return
+                    continue
+                stream = archive.extractfile(member)
+                content = stream.read() if stream else b""
+                total += len(content)
+                seen.add(member.name)
+                yield member.name, content
+    except DAMAGED as error:
+        refused.append(Broken(where=path.name, error=f"damaged: {error or type(error).__name__}"))
+
+
+def _problem(member: tarfile.TarInfo, number: int, total: int, again: bool) -> str:
+    if number > MEMBERS_CAP:
+        return f"more than {MEMBERS_CAP} members: the rest was not read"
+    if not member.isfile():
+        return "not a regular file"
+    if member.name != "manifest.json" and not member.name.startswith("captures/"):
+        return "not a place for captures"
+    if ".." in Path(member.name).parts or again:
+        return "a second member of this name" if again else "its path leads out of the archive"
+    if member.size > MEMBER_CAP or total + member.size > TOTAL_CAP:
+        return f"too large ({member.size} bytes)"
+    return ""

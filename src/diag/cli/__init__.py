@@ -1,0 +1,57 @@
+"""The command line: thin commands, and the only place that prints and exits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+
+def main() -> None:
+    """Run the command line and exit with the code of the contract."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        code = _run(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code)
+
+
+def _terminated(signum: int, frame: FrameType | None) -> None:
+    sys.exit(128 + signum)
+
+
+def _run(arguments: list[str]) -> int:
+    from diag.errors import DiagError
+
+    try:
+        from diag.cli.app import command
+
+        result = command().main(arguments, prog_name="diag", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except DiagError as error:
+        return _said(str(error), 2)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        return _said(f"{named}{error.strerror or error}", 2)
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            return _said(f"{error.format_message()} (diag --help)", 2)
+        if type(error).__name__ == "Abort":
+            return 130
+        from diag.cli.bug import block
+
+        print(block(error), file=sys.stderr)
+        return 3
+
+
+def _said(message: str, code: int) -> int:
+    print(f"diag: {' '.join(message.split())}", file=sys.stderr)
+    return code

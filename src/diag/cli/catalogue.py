@@ -1,0 +1,67 @@
+"""The commands about the rules themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from diag.check import Check
+from diag.cli.examine import load, write
+from diag.cli.options import Scope
+from diag.errors import DiagError
+
+
+def listed(roots: list[Path]) -> int:
+    """One line for each rule."""
+    loaded = load(Scope(root=roots))
+    for check in sorted(loaded.checks.values(), key=lambda one: one.id):
+        write(f"{check.id:44} {check.kind:6} {check.severity:8} {check.words['en']['title']}\n")
+    for one in loaded.broken:
+        write(f"not loaded: {one.where}: {one.error}\n")
+    return 0
+
+
+def shown(id: str, roots: list[Path]) -> int:
+    """All about one rule."""
+    checks = load(Scope(root=roots)).checks
+    if id not in checks:
+        raise DiagError(f"no check {id!r} (diag checks list)")
+    write(_described(checks[id]))
+    return 0
+
+
+def _described(check: Check) -> str:
+    lines = [f"{check.id} ({check.severity}): {check.words['en']['title']}", "", check.explanation, ""]
+    lines += [f"needs: {', '.join(kind.__name__ for kind in check.needs)}"]
+    for remedy in check.remedies:
+        lines += [f"fix ({remedy.safety}): {remedy.title['en']}", *(f"    {command}" for command in remedy.commands)]
+    lines += [f"source: {source}" for source in check.sources]
+    return "\n".join(lines) + "\n"
+
+
+def selftest(roots: list[Path]) -> int:
+    """Run every vector; the exit code is 1 when one does not do what it must."""
+    from diag.selftest import proved
+
+    loaded = load(Scope(root=roots))
+    failures = [failure for check in loaded.checks.values() for failure in proved(check, loaded)]
+    broken = [f"not loaded: {one.where}: {one.error}" for one in loaded.broken]
+    for line in (*failures, *broken):
+        write(f"{line}\n")
+    vectors = sum(len(check.fires) + len(check.silent) for check in loaded.checks.values())
+    write(f"{len(loaded.checks)} rules, {vectors} vectors, {len(failures)} failed, {len(broken)} files not loaded\n")
+    return 1 if failures or broken else 0
+
+
+def schema(document: str) -> int:
+    """The JSON Schema of a document."""
+    from pydantic import BaseModel
+
+    from diag.bundle import Manifest
+    from diag.report import Report
+
+    models: dict[str, type[BaseModel]] = {"report": Report, "bundle": Manifest}
+    if document not in models:
+        raise DiagError(f"no document {document!r}; there are {', '.join(models)}")
+    write(json.dumps(models[document].model_json_schema(by_alias=True), indent=2) + "\n")
+    return 0

@@ -1,0 +1,60 @@
+"""Where things lie on this machine: the user's folders, the key of the exit gate, the interpreter to examine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from diag.errors import DiagError
+
+KEY_BYTES = 32
+
+
+def config_folder() -> Path:
+    """The user's own root."""
+    return _folder("XDG_CONFIG_HOME", ".config")
+
+
+def cache_folder() -> Path:
+    """What may be deleted at any time."""
+    return _folder("XDG_CACHE_HOME", ".cache")
+
+
+def _folder(variable: str, default: str) -> Path:
+    base = os.environ.get(variable) or os.path.join(os.path.expanduser("~"), default)
+    return Path(base) / "diag"
+
+
+def redact_key() -> bytes:
+    """The key of the exit gate: this user's, kept in the cache, or a new one where that cannot be written."""
+    path = cache_folder() / "redact.key"
+    try:
+        if len(key := path.read_bytes()) == KEY_BYTES:
+            return key
+    except OSError:
+        pass
+    key = os.urandom(KEY_BYTES)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(key)
+    except OSError:
+        pass
+    return key
+
+
+def target_python(asked: str | None) -> str:
+    """The interpreter to examine: the one asked for, else diag's own if torch is there, else the active one."""
+    if asked:
+        found = shutil.which(os.path.expanduser(asked))
+        if not found:
+            raise DiagError(f"--python {asked}: no such program")
+        return found
+    if importlib.util.find_spec("torch"):
+        return sys.executable
+    active = (os.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX"))
+    candidates = [shutil.which(os.path.join(prefix, "bin", "python")) for prefix in active if prefix]
+    return next(filter(None, [*candidates, shutil.which("python3")]), sys.executable)

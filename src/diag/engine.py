@@ -1,0 +1,124 @@
+"""The way from captures to results: learn, deduce, judge. Pure: it runs nothing and prints nothing.
+
+Unknown is not healthy: a check whose facts are missing is skipped with the reason, one that concerns another machine is
+not applicable, and an exception inside a check is a crash. None of these is a pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from diag.capture import Capture
+from diag.check import Check
+from diag.facts import Fact, Facts, Platform, Unavailable
+from diag.finding import Finding, Result, Undecided
+from diag.learn import learn
+from diag.plugins import Broken, Loaded
+from diag.probe import Deduction
+
+
+@dataclass(frozen=True)
+class Examination:
+    """All that one run found out; `seconds` by phase."""
+
+    captures: tuple[Capture, ...]
+    facts: Facts
+    results: tuple[Result, ...]
+    broken: tuple[Broken, ...]
+    seconds: dict[str, float]
+
+
+def examine(captures: Iterable[Capture], loaded: Loaded, checks: Iterable[Check] | None = None) -> Examination:
+    """Learn from captures, deduce, and judge by these checks (all where None)."""
+    clock = [time.perf_counter()]
+    taken = tuple(captures)
+    clock.append(time.perf_counter())
+    learnt = learn(taken, loaded)
+    clock.append(time.perf_counter())
+    facts, stuck = deduce(loaded.deductions, learnt.facts)
+    results = tuple(judge(loaded.checks.values() if checks is None else checks, facts, loaded))
+    clock.append(time.perf_counter())
+    spent = (end - start for start, end in pairwise(clock))
+    phases = dict(zip(("capture", "learn", "judge"), spent, strict=True))
+    return Examination(taken, facts, results, (*loaded.broken, *learnt.broken, *stuck), phases)
+
+
+def deduce(deductions: Iterable[Deduction], facts: Facts) -> tuple[Facts, list[Broken]]:
+    """The facts with all that follows from them, scope by scope, each deduction after those it builds on."""
+    broken: list[Broken] = []
+    for one in ordered(deductions):
+        for scope in facts.scopes():
+            view = facts.within(scope)
+            if all(view.first(kind) for kind in one.needs):
+                try:
+                    facts = facts.adding([_in_scope(fact, scope) for fact in one.run(view)])
+                except Exception as error:
+                    broken.append(Broken(where=f"deduction {one.name}", error=f"{type(error).__name__}: {error}"))
+    return facts, broken
+
+
+def ordered(deductions: Iterable[Deduction]) -> list[Deduction]:
+    """The deductions so that each comes after those that tell what it reads; those in a circle come last."""
+    waiting, result = list(deductions), list[Deduction]()
+    while waiting:
+        untold = {kind for one in waiting for kind in one.tells}
+        ready = [one for one in waiting if untold.isdisjoint((*one.needs, *one.uses))]
+        result += ready or waiting
+        waiting = [one for one in waiting if one not in ready] if ready else []
+    return result
+
+
+def _in_scope(fact: Fact, scope: str) -> Fact:
+    return fact.model_copy(update={"origin": fact.origin.model_copy(update={"scope": scope})})
+
+
+def judge(checks: Iterable[Check], facts: Facts, loaded: Loaded) -> Iterator[Result]:
+    """One result for each check in each scope."""
+    checks = tuple(checks)
+    for scope in facts.scopes():
+        view = facts.within(scope)
+        for one in checks:
+            start = time.perf_counter()
+            result = _result(one, view, scope, loaded)
+            yield result.model_copy(update={"seconds": time.perf_counter() - start})
+
+
+def _result(check: Check, view: Facts, scope: str, loaded: Loaded) -> Result:
+    base = {"check": check.id, "severity": check.severity, "scope": scope}
+    try:
+        if reason := _elsewhere(check, view) or (check.applies(view) if check.applies else ""):
+            return Result.model_validate({**base, "status": "not-applicable", "reason": reason})
+        if reason := _missing(check, view, loaded):
+            return Result.model_validate({**base, "status": "skip", "reason": reason})
+        answers = tuple(check.run(view))
+    except Exception as error:
+        return Result.model_validate({**base, "status": "crash", "reason": f"{type(error).__name__}: {error}"})
+    filed = {"check": check.id, "scope": scope}
+    findings = tuple(one.model_copy(update=filed) for one in answers if isinstance(one, Finding))
+    undecided = "; ".join(one.reason for one in answers if isinstance(one, Undecided))
+    status = "fail" if findings else "skip" if undecided else "pass"
+    return Result.model_validate({**base, "status": status, "findings": findings, "reason": undecided})
+
+
+def _elsewhere(check: Check, view: Facts) -> str:
+    """Why a check does not concern this machine: it is known to be another platform."""
+    for platform in view.all(Platform):
+        if check.about in platform.absent:
+            return f"this machine has {' and '.join(platform.present) or 'no accelerator'}, not {check.about}"
+    return ""
+
+
+def _missing(check: Check, view: Facts, loaded: Loaded) -> str:
+    """Which needs of a check are not known, and why those who could have told did not."""
+    missing = [kind for kind in check.needs if view.first(kind) is None]
+    if not missing:
+        return ""
+    reasons = {one.what: one.reason for one in view.all(Unavailable)}
+    could = [probe.key for probe in loaded.probes.values() if not set(missing).isdisjoint(probe.tells)]
+    why = [f"{key}: {reasons[key]}" for key in could if key in reasons]
+    silent = [key for key in could if key not in reasons]
+    told = "; ".join([*why, f"not seen: {', '.join(silent)}"] if silent else why) or "no probe tells it"
+    return f"{' and '.join(kind.__name__ for kind in missing)} not known ({told})"

@@ -1,0 +1,322 @@
+"""What can be known of a machine: typed facts, each with the place it was read.
+
+The vocabulary is neutral: a vendor or an engine is a value, never a class. Several sources may tell parts of one thing
+(a `Host` from the kernel, another from a pasted report): every part is a fact of its own and nothing is merged behind
+the reader's back. A field that was not told is empty or None, which never means "none".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from diag.versions import public
+
+FROZEN = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Origin(BaseModel):
+    """Where a fact was read: capture, line (from 1; 0 = the capture as a whole), the line itself, and its scope."""
+
+    model_config = FROZEN
+    capture: str
+    line: int = 0
+    quote: str = ""
+    scope: str = ""
+
+
+class Fact(BaseModel):
+    """Something known, and where from."""
+
+    model_config = FROZEN
+    origin: Origin
+
+    def identity(self) -> tuple[str, str] | None:
+        """What one machine has once, as (name, value): texts that differ in it are about different machines."""
+        return None
+
+    def told(self) -> dict[str, Any]:
+        """The fields that were told, without the origin."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name != "origin" and value is not None and value != "" and value != ()
+        }
+
+    def says(self) -> str:
+        """The fact in one line for evidence: its kind and the fields told."""
+        fields = ", ".join(f"{name}={_short(value)}" for name, value in self.told().items())
+        return f"{type(self).__name__} {fields}"
+
+
+def _short(value: object) -> str:
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+class Host(Fact):
+    """The machine and its operating system; memory in bytes, `libc` as `glibc-2.36`."""
+
+    name: str = ""
+    os: str = ""
+    kernel: str = ""
+    machine: str = ""
+    libc: str = ""
+    cpu: str = ""
+    cpus: int | None = None
+    memory_bytes: int | None = None
+    virtual: str = ""
+
+    def identity(self) -> tuple[str, str] | None:
+        """A machine has one name."""
+        return ("host", self.name) if self.name else None
+
+
+class Mount(Fact):
+    """A mounted file system: its size and what is free, in bytes."""
+
+    path: str
+    kind: str = ""
+    size_bytes: int | None = None
+    free_bytes: int | None = None
+
+
+class Setting(Fact):
+    """A named value that somebody can change: an environment variable, a kernel parameter, a limit."""
+
+    name: str
+    value: str
+    kind: Literal["environment", "kernel", "limit"] = "environment"
+
+
+class Container(Fact):
+    """The text was taken inside a container of this runtime (`docker`, `podman`, `kubernetes`, …)."""
+
+    runtime: str = ""
+
+
+class Python(Fact):
+    """An interpreter: its version, and its path where known."""
+
+    version: str
+    executable: str = ""
+    prefix: str = ""
+
+
+class Package(Fact):
+    """An installed Python distribution; `name` in PEP 503 form, `location` the folder it was found in."""
+
+    name: str
+    version: str
+    location: str = ""
+    installer: str = ""
+
+    def identity(self) -> tuple[str, str] | None:
+        """An environment has one version of a distribution; the local part is not printed everywhere."""
+        return (f"package {self.name}", public(self.version))
+
+
+class PackageList(Fact):
+    """The packages told are all there are: one that is not among them is not installed."""
+
+    count: int
+
+
+class TorchBuild(Fact):
+    """The torch that was imported or read: version, and the runtime it was built for.
+
+    `backend` is `cuda`, `rocm`, `xpu` or `cpu` (torch's words), empty where not told; `available` is what
+    `torch.cuda.is_available()` answered; `architectures` as in `torch.cuda.get_arch_list()`.
+    """
+
+    version: str = ""
+    backend: str = ""
+    backend_version: str = ""
+    debug: bool | None = None
+    available: bool | None = None
+    architectures: tuple[str, ...] = ()
+
+    def identity(self) -> tuple[str, str] | None:
+        """The same torch as the distribution of that name."""
+        return ("package torch", public(self.version)) if self.version else None
+
+
+class Accelerator(Fact):
+    """One device: its number as the tool prints it, name, PCI address with domain, memory in MiB, architecture.
+
+    `vendor` is empty where the text does not tell it; a name that ends in `...` was cut by the tool. `architecture` is
+    the vendor's own word (`sm_90`, `gfx942`). `seen_by` says what told it: the vendor's tool (`tool`), torch (`torch`),
+    or the bus (`pci`), which needs no driver.
+    """
+
+    vendor: str = ""
+    name: str = ""
+    index: int | None = None
+    address: str = ""
+    memory_mib: float | None = None
+    architecture: str = ""
+    seen_by: Literal["tool", "torch", "pci", ""] = ""
+
+
+class Driver(Fact):
+    """A vendor's driver: the loaded version, and the newest runtime version it offers where told."""
+
+    vendor: str
+    version: str = ""
+    offers: str = ""
+
+    def identity(self) -> tuple[str, str] | None:
+        """A machine runs one driver of a vendor."""
+        return (f"driver {self.vendor}", self.version) if self.version else None
+
+
+class Runtime(Fact):
+    """A vendor runtime or toolkit on the machine: `name` (`cuda`, `rocm`, …) and what kind of copy it is."""
+
+    name: str
+    version: str
+    kind: Literal["toolkit", "library", "loaded"] = "library"
+
+
+class Engine(Fact):
+    """An inference engine: installed, running, or planned (asked about)."""
+
+    name: str
+    version: str = ""
+    role: Literal["installed", "running", "planned"] = "installed"
+
+
+class LaunchArguments(Fact):
+    """What an engine is or will be started with; flags without their dashes, in the order given."""
+
+    engine: str
+    model: str = ""
+    flags: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+class Platform(Fact):
+    """Which vendors' accelerators a machine has: those known to be there, and those known not to be."""
+
+    present: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
+class MemoryBandwidth(Fact):
+    """A measured copy bandwidth in GB/s (10^9 bytes read and written per second, counted once)."""
+
+    subject: str
+    gbps: float
+    bytes: int
+    seconds: float
+
+
+class Text(Fact):
+    """A window of a longer text around lines that some entry asks about; `kinds` says what texts they stand in."""
+
+    content: str
+    kinds: tuple[str, ...] = ()
+
+
+class Unavailable(Fact):
+    """A probe was tried and told nothing: the reason is evidence of absence, which silence is not.
+
+    `what` is the probe's key. `missing`: its program, file or module is not there; `failed`: it is there and did not
+    do its work; `silent`: it ended well and nothing in its text was understood.
+    """
+
+    what: str
+    reason: str
+    how: Literal["missing", "failed", "silent"] = "failed"
+    tells: tuple[str, ...] = ()
+
+
+class Reference(Fact):
+    """A row of public knowledge to compare with: its source and the day it was checked."""
+
+    source: str
+    checked: str
+
+
+class RuntimeDriver(Reference):
+    """The driver a runtime needs: the version it shipped with, and the oldest of the same major that still runs it."""
+
+    vendor: str
+    runtime: str
+    version: str
+    driver: str
+    compatible_driver: str = ""
+
+
+F = TypeVar("F", bound=Fact)
+
+
+class Facts:
+    """An immutable bag of facts, asked by kind."""
+
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        self._facts = tuple(facts)
+        self._by_kind: dict[type[Fact], list[Fact]] = {}
+        for fact in self._facts:
+            self._by_kind.setdefault(type(fact), []).append(fact)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def all(self, kind: type[F]) -> tuple[F, ...]:
+        """Every fact of exactly this kind, in the order they were learnt."""
+        return tuple(self._by_kind.get(kind, ()))  # type: ignore[arg-type]
+
+    def first(self, kind: type[F]) -> F | None:
+        """The first fact of this kind, or None."""
+        found = self._by_kind.get(kind)
+        return found[0] if found else None  # type: ignore[return-value]
+
+    def field(self, kind: type[F], name: str) -> Any:
+        """The first value told for a field of this kind, or None."""
+        return next((fact.told()[name] for fact in self.all(kind) if name in fact.told()), None)
+
+    def package(self, name: str) -> Package | None:
+        """The installed distribution of this name (PEP 503 form), or None where none was told."""
+        return next((package for package in self.all(Package) if package.name == name), None)
+
+    def adding(self, more: Iterable[Fact]) -> Facts:
+        """A new bag that holds these facts and more."""
+        return Facts((*self._facts, *more))
+
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes to judge one by one: those named, or the one unnamed scope."""
+        named = dict.fromkeys(fact.origin.scope for fact in self._facts if fact.origin.scope)
+        return tuple(named) or ("",)
+
+    def within(self, scope: str) -> Facts:
+        """The facts of one scope, with those that belong to every scope (what was asked, what is reference)."""
+        return Facts(fact for fact in self._facts if fact.origin.scope in ("", scope))
+
+
+def devices(facts: Facts) -> tuple[Accelerator, ...]:
+    """One accelerator for each device, although several sources told of it.
+
+    Each source lists the machine's devices in its own way: the one that lists most is taken as the list, and what the
+    others know of the device with the same number is filled in.
+    """
+    sources: dict[tuple[str, str], list[Accelerator]] = {}
+    for device in facts.all(Accelerator):
+        sources.setdefault((device.origin.capture, device.seen_by), []).append(device)
+    ranked = sorted(sources.values(), key=lambda listed: -len(listed))
+    if not ranked:
+        return ()
+    others = {(device.vendor, device.index): device for listed in reversed(ranked[1:]) for device in listed}
+    return tuple(_filled(device, others.get((device.vendor, device.index))) for device in ranked[0])
+
+
+def _filled(device: Accelerator, other: Accelerator | None) -> Accelerator:
+    if other is None or device.index is None:
+        return device
+    missing = {name: value for name, value in other.told().items() if name not in device.told()}
+    return device.model_copy(update=missing)

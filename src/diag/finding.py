@@ -1,0 +1,89 @@
+"""What a check found: the finding, its evidence, its remedies, and the result that holds it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from diag.facts import FROZEN, Fact, Origin
+
+Severity = Literal["error", "warning", "info"]
+Confidence = Literal["high", "medium", "low"]
+Status = Literal["pass", "fail", "skip", "not-applicable", "crash"]
+Value = str | int | float
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
+LANGUAGES = ("en", "zh")
+
+
+class Evidence(BaseModel):
+    """One thing that was read, and where; `inferred` where it was concluded from what was read."""
+
+    model_config = FROZEN
+    says: str
+    origin: Origin
+    strength: Literal["observed", "inferred"] = "observed"
+
+    @classmethod
+    def of(cls, fact: Fact, strength: Literal["observed", "inferred"] = "observed") -> Evidence:
+        """The fact as evidence."""
+        return cls(says=fact.says(), origin=fact.origin, strength=strength)
+
+
+class Remedy(BaseModel):
+    """A way out, in each language; `{name}` in commands and `verify` is filled from the finding's values.
+
+    `safe` changes nothing that runs; `disruptive` stops or restarts something; `manual` needs a person's judgement.
+    """
+
+    model_config = FROZEN
+    key: str = ""
+    title: dict[str, str]
+    commands: tuple[str, ...] = ()
+    safety: Literal["safe", "disruptive", "manual"]
+    verify: str = ""
+    source: str = ""
+
+
+class Finding(BaseModel):
+    """A fault that is there: the values that fill the check's wording, its subject and the evidence.
+
+    `remedies` names those of the check's remedies that fit, all where empty. The engine fills `check` and `scope`.
+    """
+
+    model_config = FROZEN
+    values: dict[str, Value] = {}
+    subject: str = ""
+    confidence: Confidence = "high"
+    evidence: tuple[Evidence, ...] = Field(min_length=1)
+    remedies: tuple[str, ...] = ()
+    check: str = ""
+    scope: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the fault on its subject, however often and with whatever figures it is found."""
+        return hashlib.sha256("\0".join((self.check, self.scope, self.subject)).encode()).hexdigest()[:16]
+
+
+class Undecided(BaseModel):
+    """What a check answers where the facts it needs are there and do not tell what it asks: never a pass."""
+
+    model_config = FROZEN
+    reason: str
+
+
+class Result(BaseModel):
+    """What became of one check in one scope."""
+
+    model_config = FROZEN
+    check: str
+    severity: Severity
+    status: Status
+    scope: str = ""
+    findings: tuple[Finding, ...] = ()
+    reason: str = ""
+    seconds: float = 0.0

@@ -1,0 +1,226 @@
+"""Knowledge-base entries and reference rows: YAML files that become checks and facts.
+
+An entry names a symptom in a text, its cause and its way out. Its regular expressions see single lines of windows
+around its literals, never a whole text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from diag.check import Check, RuleKind, Words
+from diag.facts import Facts, Origin, Package, Reference, Text
+from diag.finding import Confidence, Evidence, Finding, Remedy, Severity
+from diag.versions import satisfies
+
+STRICT = ConfigDict(frozen=True, extra="forbid")
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Wording(BaseModel):
+    """A sentence in both languages."""
+
+    model_config = STRICT
+    en: str
+    zh: str
+
+
+class Seen(BaseModel):
+    """A source that was really read, and when."""
+
+    model_config = STRICT
+    url: str
+    seen: date
+
+
+class Vector(BaseModel):
+    """A text that must make a rule fire, or a near miss that must leave it silent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    text: str
+    source: str = Field("", alias="from")
+    why: str = ""
+
+
+class Vectors(BaseModel):
+    """The proof of a rule."""
+
+    model_config = STRICT
+    fires: tuple[Vector, ...] = Field(min_length=1)
+    silent: tuple[Vector, ...] = Field(min_length=1)
+
+
+class Way(BaseModel):
+    """A remedy as an entry writes it."""
+
+    model_config = STRICT
+    title: Wording
+    commands: tuple[str, ...] = ()
+    safety: Literal["safe", "disruptive", "manual"]
+    verify: str = ""
+    source: str = ""
+
+
+class Rule(BaseModel):
+    """What every rule written as data states."""
+
+    model_config = STRICT
+    title: Wording
+    severity: Severity
+    confidence: Confidence = "high"
+    about: str = ""
+    summary: Wording | None = None
+    cause: Wording
+    remedies: tuple[Way, ...] = Field(min_length=1)
+    sources: tuple[Seen, ...] = Field(min_length=1)
+    vectors: Vectors
+    explains: tuple[str, ...] = ()
+
+    def stated(self, kind: RuleKind) -> dict[str, Any]:
+        """The fields of a `Check` that do not depend on how the rule is found."""
+        return {
+            "severity": self.severity,
+            "about": self.about,
+            "words": {language: self._words(language) for language in ("en", "zh")},
+            "remedies": tuple(self._remedies()),
+            "sources": tuple(one.url for one in self.sources),
+            "fires": tuple(one.text for one in self.vectors.fires),
+            "silent": tuple(one.text for one in self.vectors.silent),
+            "explains": self.explains,
+            "kind": kind,
+            "explanation": self.cause.en,
+        }
+
+    def _words(self, language: str) -> Words:
+        title: str = getattr(self.title, language)
+        return Words(
+            title=title,
+            summary=getattr(self.summary, language) if self.summary else title,
+            cause=getattr(self.cause, language),
+        )
+
+    def _remedies(self) -> Iterator[Remedy]:
+        for number, way in enumerate(self.remedies, 1):
+            fields = way.model_dump(exclude={"title"})
+            yield Remedy(key=str(number), title=way.title.model_dump(), **fields)
+
+
+class Symptoms(BaseModel):
+    """What the text shows: all of `contains`, a line that matches one of `any`, none that matches one of `none`."""
+
+    model_config = STRICT
+    contains: tuple[str, ...] = Field(min_length=1)
+    any: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
+
+    @cached_property
+    def wanted(self) -> tuple[re.Pattern[str], ...]:
+        """The expressions one of which a line must match: the literals themselves where none is given."""
+        return tuple(map(re.compile, self.any or map(re.escape, self.contains)))
+
+    @cached_property
+    def unwanted(self) -> tuple[re.Pattern[str], ...]:
+        """The expressions no line may match."""
+        return tuple(map(re.compile, self.none))
+
+    def match(self, lines: list[str]) -> tuple[int, re.Match[str]] | None:
+        """The first line that shows the symptom, as its place in the window, or None."""
+        whole = "\n".join(lines)
+        if not all(literal in whole for literal in self.contains):
+            return None
+        if any(pattern.search(line) for line in lines for pattern in self.unwanted):
+            return None
+        hits = ((place, pattern.search(line)) for place, line in enumerate(lines) for pattern in self.wanted)
+        return next(((place, hit) for place, hit in hits if hit), None)
+
+
+class Applies(BaseModel):
+    """The versions of a component that an entry is about."""
+
+    model_config = STRICT
+    component: str
+    version: str
+
+    def reason(self, facts: Facts) -> str:
+        """Why the entry does not concern this machine, empty where it may."""
+        package = facts.package(self.component)
+        if package and satisfies(package.version, self.version) is False:
+            return f"{self.component} {package.version} is not in {self.version}"
+        return ""
+
+
+class Entry(Rule):
+    """One symptom: the file `kb/entries/<component>/<slug>.yaml`."""
+
+    text: tuple[str, ...] = ()
+    symptoms: Symptoms
+    applies: Applies | None = None
+
+    def run(self, facts: Facts) -> Iterator[Finding]:
+        """A finding for the first window of each capture and scope that shows the symptom."""
+        found: set[tuple[str, str]] = set()
+        for window in facts.all(Text):
+            place = (window.origin.capture, window.origin.scope)
+            if place in found:
+                continue
+            lines = window.content.split("\n")
+            if hit := self.symptoms.match(lines):
+                found.add(place)
+                yield self._finding(window.origin, lines, *hit)
+
+    def _finding(self, origin: Origin, lines: list[str], place: int, hit: re.Match[str]) -> Finding:
+        quote = lines[place].strip()
+        where = origin.model_copy(update={"line": origin.line + place, "quote": quote[:400]})
+        values = {name: value for name, value in hit.groupdict().items() if value}
+        return Finding(values=values, confidence=self.confidence, evidence=(Evidence(says=hit[0], origin=where),))
+
+    def not_applicable(self, facts: Facts) -> str:
+        """Why the entry cannot be judged here: other versions, or no text of the kinds it reads.
+
+        A window around its own literal is such a text, whatever it was taken for.
+        """
+        windows = facts.all(Text)
+        own = any(literal in window.content for window in windows for literal in self.symptoms.contains)
+        if self.text and not own and not any(set(self.text) & set(window.kinds) for window in windows):
+            return f"no {' or '.join(self.text)} here"
+        return self.applies.reason(facts) if self.applies else ""
+
+
+def load(path: Path, root: Path) -> Check:
+    """The check an entry file becomes; its id is its path below `kb/entries`."""
+    entry = Entry.model_validate(yaml.load(path.read_text(encoding="utf-8"), Loader))
+    return Check(
+        id=path.relative_to(root / "kb" / "entries").with_suffix("").as_posix(),
+        needs=(Text,),
+        uses=(Package,),
+        run=entry.run,
+        applies=entry.not_applicable,
+        literals=entry.symptoms.contains,
+        **entry.stated("entry"),
+    )
+
+
+class _Lines(Loader):  # type: ignore[misc]
+    """A loader that notes the line each mapping begins on."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return {**mapping, "__line__": node.start_mark.line + 1}
+
+
+def references(path: Path, kinds: Mapping[str, type[Reference]]) -> Iterable[Reference]:
+    """The rows of a reference file as facts whose origin is file and line."""
+    document = yaml.load(path.read_text(encoding="utf-8"), _Lines)
+    kind, common = kinds[document["fact"]], {**document.get("common", {})}
+    common.pop("__line__", None)
+    for row in document["rows"]:
+        line = row.pop("__line__")
+        yield kind(origin=Origin(capture=f"reference/{path.stem}", line=line), **{**common, **row})

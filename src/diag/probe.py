@@ -1,0 +1,128 @@
+"""A probe: which text to take, how to know it in a paste, and what facts it tells.
+
+One probe is one text. The live host runs its command, reads its file or starts its measuring child; a paste is
+searched for its `recognise`; `read` is the same pure function for both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from diag.capture import Capture
+from diag.facts import Fact, Facts
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Read = Callable[[Capture], Iterable[Fact]]
+Cost = Literal["passive", "import", "active"]
+COSTS: tuple[Cost, ...] = ("passive", "import", "active")
+
+
+@dataclass(frozen=True)
+class Recognise:
+    """How a probe's text is known in a longer one.
+
+    A line that holds one of the `literals`, and matches `pattern` where one is given, opens the text, and up to `lines`
+    after it belong to it. A text may open several times over, once by each literal; a literal that comes again opens
+    the next one. With `each`, every such line belongs by itself, runs with gaps of at most `lines` are one text, and a
+    run of fewer than `at_least` is none.
+    """
+
+    literals: tuple[str, ...]
+    pattern: str = ""
+    lines: int = 400
+    each: bool = False
+    at_least: int = 1
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def opens(self, line: str) -> bool:
+        """Whether a line that holds one of the literals opens (or is part of) the text."""
+        return bool(self._compiled.search(line))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a staged measurement wants next: arguments for its measuring child."""
+
+    arguments: tuple[str, ...]
+
+
+Next = Callable[[tuple[Capture, ...]], Request | None]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A text worth taking. At most one of `command`, `path`, `measure` is set; none for what is only asked or pasted.
+
+    `measure` is a child program that prints JSON: a name in `diag/measure`, or an absolute path beside the probe.
+    `next` makes it staged: from the captures so far, the next request, or None when it is done.
+    """
+
+    key: str
+    tells: tuple[type[Fact], ...]
+    read: Read
+    command: tuple[str, ...] = ()
+    path: str = ""
+    measure: str = ""
+    recognise: Recognise | None = None
+    interpreter: Literal["own", "target"] = "own"
+    next: Next | None = None
+    cost: Cost = "passive"
+    timeout: float = 15.0
+
+    @property
+    def live(self) -> bool:
+        """Whether a live host can be asked for this text."""
+        return bool(self.command or self.path or self.measure)
+
+
+class Options(TypedDict, total=False):
+    """What a `@probe` may state: see the fields of `Probe`."""
+
+    command: tuple[str, ...]
+    path: str
+    measure: str
+    recognise: Recognise
+    interpreter: Literal["own", "target"]
+    next: Next
+    cost: Cost
+    timeout: float
+
+
+def probe(key: str, *, tells: tuple[type[Fact], ...], **stated: Unpack[Options]) -> Callable[[Read], Probe]:
+    """Make the decorated reader a probe. It builds a value and registers nothing."""
+
+    def build(read: Read) -> Probe:
+        return Probe(key=key, tells=tells, read=read, **stated)
+
+    return build
+
+
+@dataclass(frozen=True)
+class Deduction:
+    """Facts concluded from facts: `needs` must be there, `uses` may be looked at, `tells` is what may come out."""
+
+    name: str
+    needs: tuple[type[Fact], ...]
+    uses: tuple[type[Fact], ...]
+    tells: tuple[type[Fact], ...]
+    run: Callable[[Facts], Iterable[Fact]]
+
+
+def deduction(
+    *, tells: tuple[type[Fact], ...], needs: tuple[type[Fact], ...] = (), uses: tuple[type[Fact], ...] = ()
+) -> Callable[[Callable[[Facts], Iterable[Fact]]], Deduction]:
+    """Make the decorated function of `Facts` a deduction."""
+
+    def build(run: Callable[[Facts], Iterable[Fact]]) -> Deduction:
+        return Deduction(run.__name__, needs, uses, tells, run)
+
+    return build

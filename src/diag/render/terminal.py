@@ -1,0 +1,128 @@
+"""The report for a terminal: verdict, findings with evidence and fix, the machine, what was judged.
+
+Into a pipe go plain lines of any length; on a terminal they are coloured and wrapped under their indent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from diag.render import Look
+from diag.render.words import WORDS
+from diag.report import Report, ReportedFinding
+
+STYLES = {
+    "pass": "bold green",
+    "warn": "bold yellow",
+    "fail": "bold red",
+    "incomplete": "bold magenta",
+    "error": "bold red",
+    "warning": "bold yellow",
+    "info": "bold cyan",
+    "command": "cyan",
+    "faint": "dim",
+}
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Row(NamedTuple):
+    """One line: what it begins with, its text, the column its continuation begins at, and the styles of both."""
+
+    head: str
+    text: str
+    style: str = ""
+    text_style: str = ""
+
+
+def render(report: Report, look: Look) -> str:
+    """The report as lines."""
+    rows = [Row(CONTROL.sub("?", row.head), CONTROL.sub("?", row.text), *row[2:]) for row in _rows(report)]
+    if look.width or look.colour:
+        return _painted(rows, look)
+    return "".join(f"{row.head}{row.text}".rstrip() + "\n" for row in rows)
+
+
+def _rows(report: Report) -> Iterator[Row]:
+    words = WORDS[report.language]
+    count = f"{len(report.findings)} {words['findings']}" if report.findings else words["no findings"]
+    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {count}", STYLES[report.verdict])
+    for reason in report.incomplete:
+        yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])
+    for finding in report.findings:
+        yield Row("", "")
+        yield from _finding(finding, words)
+    yield from _machine(report, words)
+    yield Row("", "")
+    for result in report.results:
+        if result.status == "crash":
+            yield Row(f"{words['crashed']}: ", f"{result.id}: {result.reason}", STYLES["error"])
+    for one in report.broken:
+        yield Row(f"{words['broken']}: ", f"{one.where}: {one.error}", STYLES["warning"])
+    yield Row("", _judged(report, words), text_style=STYLES["faint"])
+
+
+def _finding(finding: ReportedFinding, words: dict[str, str]) -> Iterator[Row]:
+    subject = " ".join(filter(None, (finding.scope, finding.subject)))
+    head = f"{finding.rank}. {words[finding.severity]}: "
+    yield Row(head, (f"[{subject}] " if subject else "") + finding.summary, STYLES[finding.severity], "bold")
+    sure = f"{words['confidence']}: {words[finding.confidence]}"
+    yield Row("   ", f"{finding.id} ({sure})", text_style=STYLES["faint"])
+    yield Row(f"   {words['because']}: ", finding.cause)
+    for one in finding.evidence:
+        where = f"{one.capture}:{one.line}" if one.line else one.capture
+        inferred = f" ({words['inferred']})" if one.strength == "inferred" else ""
+        yield Row(f"   {words['evidence']}: ", f"{where}{inferred}: {one.quote or one.says}")
+    for remedy in finding.remedies:
+        yield Row(f"   {words['fix']}: ", f"{remedy.title} ({words[remedy.safety]})")
+        for command in remedy.commands:
+            yield from (Row("      ", line, text_style=STYLES["command"]) for line in command.splitlines())
+        if remedy.verify:
+            yield Row(f"      {words['verify']}: ", remedy.verify, text_style=STYLES["command"])
+
+
+def _machine(report: Report, words: dict[str, str]) -> Iterator[Row]:
+    scopes = dict.fromkeys(row.scope for row in report.machine)
+    width = max((_columns(row.label) for row in report.machine), default=0)
+    for scope in scopes:
+        yield Row("", "")
+        yield Row("", words["machine"] + (f" ({scope})" if scope else ""), text_style="bold")
+        for row in report.machine:
+            if row.scope == scope:
+                yield Row(f"  {row.label}{' ' * (width - _columns(row.label))}  ", row.value, STYLES["faint"])
+
+
+def _judged(report: Report, words: dict[str, str]) -> str:
+    counts = words["judged"].format(
+        passed=report.count("pass"),
+        failed=report.count("fail"),
+        skipped=report.count("skip"),
+        elsewhere=report.count("not-applicable"),
+        crashed=report.count("crash"),
+    )
+    return f"{counts} ({sum(report.seconds.values()):.2f} s)"
+
+
+def _columns(text: str) -> int:
+    """Terminal columns of a label: East Asian characters take two."""
+    return sum(2 if ord(sign) > 0x2E7F else 1 for sign in text)
+
+
+def _painted(rows: list[Row], look: Look) -> str:
+    import io
+
+    from rich.console import Console
+    from rich.text import Text
+
+    sink = io.StringIO()
+    width = look.width or 10_000
+    console = Console(file=sink, width=width, force_terminal=look.colour, no_color=not look.colour, highlight=False)
+    for row in rows:
+        indent = min(_columns(row.head), width // 2)
+        lines = Text(row.text, row.text_style).wrap(console, max(20, width - indent)) or [Text("")]
+        for number, line in enumerate(lines):
+            head = Text(row.head, row.style) if number == 0 else Text(" " * indent)
+            line.rstrip()
+            console.print(head + line, soft_wrap=True)
+    return sink.getvalue()

@@ -1,0 +1,282 @@
+"""The report: one finished document, ranked, counted and joined, that every renderer, gate and pipeline reads.
+
+The verdict is `fail` with a finding of severity error, else `incomplete` where what matters could not be judged, else
+`warn` with a finding of severity warning, else `pass`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from diag.capture import Capture
+from diag.check import Check, filled
+from diag.facts import Facts, Reference, Text
+from diag.finding import CONFIDENCES, SEVERITIES, Confidence, Evidence, Finding, Result, Severity, Status, Value
+
+SCHEMA = "diag/report/1"
+STRICT = ConfigDict(frozen=True, extra="forbid", defer_build=True, populate_by_name=True)
+SourceKind = Literal["live", "bundle", "paste", "asked"]
+Verdict = Literal["pass", "warn", "fail", "incomplete"]
+FailOn = Literal["error", "warning", "never"]
+
+
+class Source(BaseModel):
+    """What was examined, and when (UTC)."""
+
+    model_config = STRICT
+    kind: SourceKind
+    name: str
+    taken_at: str = ""
+
+
+class MachineRow(BaseModel):
+    """One line of the machine summary."""
+
+    model_config = STRICT
+    label: str
+    value: str
+    scope: str = ""
+
+
+class ReportedEvidence(BaseModel):
+    """Evidence as the document gives it."""
+
+    model_config = STRICT
+    says: str
+    capture: str
+    line: int
+    quote: str
+    strength: Literal["observed", "inferred"]
+
+
+class ReportedRemedy(BaseModel):
+    """A remedy with its wording filled in."""
+
+    model_config = STRICT
+    title: str
+    commands: tuple[str, ...]
+    safety: Literal["safe", "disruptive", "manual"]
+    verify: str
+    source: str
+
+
+class ReportedFinding(BaseModel):
+    """A finding in words; `values` are what filled them, `related` the ids of its consequences."""
+
+    model_config = STRICT
+    rank: int
+    id: str
+    kind: Literal["check", "entry", "matrix"]
+    severity: Severity
+    confidence: Confidence
+    title: str
+    summary: str
+    cause: str
+    scope: str
+    subject: str
+    evidence: tuple[ReportedEvidence, ...]
+    remedies: tuple[ReportedRemedy, ...]
+    related: tuple[str, ...]
+    values: dict[str, Value]
+    fingerprint: str
+
+
+class ReportedResult(BaseModel):
+    """What became of one check."""
+
+    model_config = STRICT
+    id: str
+    title: str
+    severity: Severity
+    status: Status
+    reason: str
+    scope: str
+    seconds: float
+
+
+class ReportedCapture(BaseModel):
+    """A capture without its text."""
+
+    model_config = STRICT
+    key: str
+    exit_code: int | None
+    error: str
+    seconds: float
+    sha256: str
+
+
+class ReportedBroken(BaseModel):
+    """Something that did not load or could not be read."""
+
+    model_config = STRICT
+    where: str
+    error: str
+
+
+class Report(BaseModel):
+    """The document `diag/report/1`."""
+
+    model_config = STRICT
+    schema_: str = Field(SCHEMA, alias="schema")
+    tool: str
+    command: str
+    language: Literal["en", "zh"] = "en"
+    source: Source
+    verdict: Verdict
+    incomplete: tuple[str, ...] = ()
+    machine: tuple[MachineRow, ...] = ()
+    findings: tuple[ReportedFinding, ...] = ()
+    results: tuple[ReportedResult, ...] = ()
+    facts: dict[str, list[dict[str, Any]]] = {}
+    captures: tuple[ReportedCapture, ...] = ()
+    broken: tuple[ReportedBroken, ...] = ()
+    seconds: dict[str, float] = {}
+
+    def count(self, status: Status) -> int:
+        """How many results have this status."""
+        return sum(result.status == status for result in self.results)
+
+    def exit_code(self, fail_on: FailOn = "error") -> int:
+        """1 with a finding at or above `fail_on`, else 4 where incomplete, else 0."""
+        counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
+        if any(finding.severity in counted for finding in self.findings):
+            return 1
+        return 4 if self.incomplete else 0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a report is made from; `incomplete` names what kept the question from being answered."""
+
+    facts: Facts
+    results: Sequence[Result]
+    captures: Sequence[Capture] = ()
+    broken: Sequence[ReportedBroken] = ()
+    incomplete: Sequence[str] = ()
+    machine: Sequence[MachineRow] = ()
+    seconds: Mapping[str, float] | None = None
+
+
+def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **circumstances: Any) -> Report:
+    """The finished document in one language; `circumstances` are `tool`, `command` and `source`."""
+    findings = ranked(judged.results, checks)
+    found = {finding.check for finding in findings}
+    return Report(
+        verdict=verdict([checks[one.check].severity for one in findings], judged.incomplete),
+        incomplete=tuple(judged.incomplete),
+        language="zh" if language == "zh" else "en",
+        machine=tuple(judged.machine),
+        findings=tuple(_finding(rank, one, found, checks[one.check], language) for rank, one in enumerate(findings, 1)),
+        results=tuple(_result(result, checks[result.check], language) for result in judged.results),
+        facts=_facts(judged.facts),
+        captures=tuple(map(_capture, judged.captures)),
+        broken=tuple(judged.broken),
+        seconds={phase: round(spent, 4) for phase, spent in (judged.seconds or {}).items()},
+        **circumstances,
+    )
+
+
+def verdict(severities: Iterable[Severity], incomplete: Sequence[str]) -> Verdict:
+    """The one word for a set of findings and what could not be judged."""
+    found = set(severities)
+    if "error" in found:
+        return "fail"
+    if incomplete:
+        return "incomplete"
+    return "warn" if "warning" in found else "pass"
+
+
+def ranked(results: Iterable[Result], checks: Mapping[str, Check]) -> list[Finding]:
+    """All findings: causes before what they explain, then by severity, confidence and place in the text."""
+    findings = [finding for result in results for finding in result.findings]
+    found = {finding.check for finding in findings}
+    explained = {id for one in found for id in checks[one].explains}
+
+    def weight(finding: Finding) -> tuple[bool, int, int, int]:
+        check, line = checks[finding.check], finding.evidence[0].origin.line
+        return (
+            finding.check in explained,
+            SEVERITIES.index(check.severity),
+            CONFIDENCES.index(finding.confidence),
+            line or 1_000_000_000,
+        )
+
+    return sorted(findings, key=weight)
+
+
+def _finding(rank: int, finding: Finding, found: set[str], check: Check, language: str) -> ReportedFinding:
+    return ReportedFinding(
+        rank=rank,
+        id=check.id,
+        kind=check.kind,
+        severity=check.severity,
+        confidence=finding.confidence,
+        title=check.say("title", language, finding.values),
+        summary=check.say("summary", language, finding.values),
+        cause=check.say("cause", language, finding.values),
+        scope=finding.scope,
+        subject=finding.subject,
+        evidence=tuple(map(_evidence, finding.evidence)),
+        remedies=tuple(_remedies(check, finding, language)),
+        related=tuple(id for id in check.explains if id in found),
+        values=finding.values,
+        fingerprint=finding.fingerprint,
+    )
+
+
+def _evidence(evidence: Evidence) -> ReportedEvidence:
+    origin = evidence.origin
+    return ReportedEvidence(
+        says=evidence.says,
+        capture=origin.capture,
+        line=origin.line,
+        quote=origin.quote,
+        strength=evidence.strength,
+    )
+
+
+def _remedies(check: Check, finding: Finding, language: str) -> Iterable[ReportedRemedy]:
+    for remedy in check.remedies_for(finding):
+        yield ReportedRemedy(
+            title=filled(remedy.title.get(language) or remedy.title["en"], finding.values),
+            commands=tuple(filled(command, finding.values) for command in remedy.commands),
+            safety=remedy.safety,
+            verify=filled(remedy.verify, finding.values),
+            source=remedy.source,
+        )
+
+
+def _result(result: Result, check: Check, language: str) -> ReportedResult:
+    values = result.findings[0].values if result.findings else {}
+    return ReportedResult(
+        id=result.check,
+        title=check.say("title", language, values),
+        severity=result.severity,
+        status=result.status,
+        reason=result.reason,
+        scope=result.scope,
+        seconds=round(result.seconds, 6),
+    )
+
+
+def _facts(facts: Facts) -> dict[str, list[dict[str, Any]]]:
+    """Every fact told of the machine, by kind; what a text or a reference table says is left out."""
+    told: dict[str, list[dict[str, Any]]] = {}
+    for fact in facts:
+        if not isinstance(fact, Text | Reference):
+            told.setdefault(type(fact).__name__, []).append(fact.model_dump(mode="json"))
+    return told
+
+
+def _capture(capture: Capture) -> ReportedCapture:
+    return ReportedCapture(
+        key=capture.key,
+        exit_code=capture.exit_code,
+        error=capture.error,
+        seconds=round(capture.seconds, 4),
+        sha256=capture.sha256(),
+    )

@@ -1,0 +1,65 @@
+"""One pass over a text for the literals of all probes and all entries, and a second one for the lines around hits.
+
+Neither pass holds more than the hits and their windows, so that a text of any size can be asked. Literals are plain
+strings, which no hostile text can slow down; regular expressions come later, on windows alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from diag.text import Line
+
+HITS_CAP = 5_000
+"""Hits kept for one literal: the first ones, since causes come before consequences."""
+
+
+class Span(NamedTuple):
+    """Lines from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+
+def find(lines: Iterable[Line], literals: Iterable[str]) -> dict[str, list[Line]]:
+    """The lines that hold each literal; a literal without a hit has no entry."""
+    wanted = sorted(set(literals))
+    found: dict[str, list[Line]] = {}
+    if not wanted:
+        return found
+    any_of = re.compile("|".join(map(re.escape, wanted)))
+    for line in lines:
+        if any_of.search(line.text):
+            for literal in wanted:
+                if literal in line.text and len(found.setdefault(literal, [])) < HITS_CAP:
+                    found[literal].append(line)
+    return found
+
+
+def cut(lines: Iterable[Line], spans: Iterable[Span]) -> Iterator[tuple[Span, list[Line]]]:
+    """The lines of each span, in the order of their ends; spans may overlap, and may end behind the text."""
+    waiting = sorted(set(spans), reverse=True)
+    open_spans: list[tuple[Span, list[Line]]] = []
+    for line in lines:
+        while waiting and waiting[-1].first <= line.number:
+            open_spans.append((waiting.pop(), []))
+        for _, held in open_spans:
+            held.append(line)
+        yield from (one for one in open_spans if one[0].last <= line.number)
+        open_spans = [one for one in open_spans if one[0].last > line.number]
+        if not waiting and not open_spans:
+            return
+    yield from open_spans
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The spans with those that touch or overlap made one."""
+    result: list[Span] = []
+    for span in sorted(spans):
+        if result and span.first <= result[-1].last + 1:
+            result[-1] = Span(result[-1].first, max(result[-1].last, span.last))
+        else:
+            result.append(span)
+    return result

@@ -1,0 +1,208 @@
+"""Where captures come from: this host, a pasted text, or what the user asked for.
+
+The only place, beside the bundle and the command line, that touches the outside. A failure becomes a capture.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol
+
+from diag import text
+from diag.capture import Body, Capture, OnDisk
+from diag.errors import DiagError
+from diag.probe import COSTS, Cost, Probe, Request
+from diag.redact import Known
+from diag.report import SourceKind
+from diag.spawn import Command, Outcome, run
+from diag.text import Line
+
+MEASURE = Path(__file__).resolve().parent / "measure"
+FILE_CAP = 4 * 2**20
+"""Bytes kept of a file that a probe reads."""
+STDIN_HELD = 64 * 2**20
+"""Bytes of standard input held in memory."""
+ONCE = Request(())
+NOTHING_KNOWN = Known()
+ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
+
+
+class Source(Protocol):
+    """Whoever hands over captures."""
+
+    @property
+    def kind(self) -> SourceKind:
+        """As the report gives it."""
+
+    @property
+    def name(self) -> str:
+        """As the report gives it."""
+
+    @property
+    def known(self) -> Known:
+        """What of the machine must not leave it by name."""
+
+    def captures(self, probes: Sequence[Probe]) -> Iterable[Capture]:
+        """The captures, for a live host those of these probes."""
+
+
+@dataclass(frozen=True)
+class LiveHost:
+    """This machine. `python` is the interpreter examined, `own` the one diag runs in; `deadline` is monotonic time."""
+
+    python: str
+    own: str
+    costs: tuple[Cost, ...] = COSTS
+    deadline: float | None = None
+    now: Callable[[], str] = lambda: ""
+    kind: SourceKind = "live"
+    name: str = field(default_factory=lambda: os.uname().nodename)
+    known: Known = field(default_factory=lambda: _known(os.environ))
+
+    def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
+        """Passive and importing probes side by side, then the active ones, one at a time and stage by stage."""
+        wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
+        beside = [probe for probe in wanted if not probe.path and probe.cost != "active"]
+        commands = [self._command(probe) for probe in beside]
+        for probe, command, outcome in zip(beside, commands, run(commands, deadline=self.deadline), strict=True):
+            yield self._capture(probe.key, probe, command, outcome)
+        yield from (self._file(probe) for probe in wanted if probe.path)
+        for probe in wanted:
+            if probe.cost == "active":
+                yield from self._stages(probe)
+
+    def _command(self, probe: Probe, arguments: tuple[str, ...] = ()) -> Command:
+        if not probe.measure:
+            return Command(probe.command, timeout=probe.timeout)
+        interpreter = self.python if probe.interpreter == "target" else self.own
+        program = probe.measure if os.path.isabs(probe.measure) else str(MEASURE / f"{probe.measure}.py")
+        return Command((interpreter, program, *arguments), timeout=probe.timeout)
+
+    def _capture(self, key: str, probe: Probe, command: Command, outcome: Outcome) -> Capture:
+        return Capture.of(
+            key,
+            outcome.stdout,
+            kind="measure" if probe.measure else "command",
+            command=" ".join(command.argv),
+            exit_code=outcome.exit_code,
+            error=outcome.error,
+            stderr=outcome.stderr,
+            seconds=outcome.seconds,
+            taken_at=self.now(),
+        )
+
+    def _file(self, probe: Probe) -> Capture:
+        start, content, error = time.perf_counter(), b"", ""
+        try:
+            with open(probe.path, "rb", buffering=0) as file:
+                content = b"".join(_read(file, FILE_CAP))
+        except OSError as problem:
+            error = f"{type(problem).__name__}: {probe.path}"
+        seconds = time.perf_counter() - start
+        facts = {"kind": "file", "command": probe.path, "error": error, "seconds": seconds, "taken_at": self.now()}
+        return Capture.of(probe.key, text.decode(content), **facts)
+
+    def _stages(self, probe: Probe) -> Iterator[Capture]:
+        """The stages of an active probe; one that is not staged has a single stage without arguments."""
+        taken: list[Capture] = []
+        while request := probe.next(tuple(taken)) if probe.next else (None if taken else ONCE):
+            command = self._command(probe, request.arguments)
+            outcome = run([command], deadline=self.deadline)[0]
+            key = f"{probe.key}#{len(taken) + 1}" if probe.next else probe.key
+            taken.append(self._capture(key, probe, command, outcome))
+            yield taken[-1]
+            if outcome.error:
+                return
+
+
+def _read(file: IO[bytes], cap: int) -> Iterator[bytes]:
+    while cap > 0 and (piece := file.read(min(cap, 2**16))):
+        cap -= len(piece)
+        yield piece
+
+
+def _known(environment: os._Environ[str]) -> Known:
+    """What of this host must not leave it by name."""
+    user = environment.get("USER") or environment.get("LOGNAME") or ""
+    home = os.path.expanduser("~")
+    return Known(hosts=(os.uname().nodename,), users=(user,) if user else (), homes=(home,) if home != "~" else ())
+
+
+@dataclass(frozen=True)
+class Paste:
+    """A text that somebody pasted, saved or piped: searched by every probe that recognises something in it."""
+
+    name: str
+    body: Body | str
+    kind: SourceKind = "paste"
+    known: Known = NOTHING_KNOWN
+
+    def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
+        """The text as one capture."""
+        yield Capture.of(self.name, self.body, kind="text")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks about, key by key: texts like the rest, read by the probes of those keys."""
+
+    texts: dict[str, str]
+    kind: SourceKind = "asked"
+    name: str = "asked"
+    known: Known = NOTHING_KNOWN
+
+    def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
+        """One capture for each thing asked."""
+        for key, asked in self.texts.items():
+            yield Capture.of(key, asked, kind="asked", exit_code=0)
+
+
+def paste(path: Path) -> Paste:
+    """The text in a file."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(8192)
+    except OSError as error:
+        raise DiagError(f"cannot read {path}: {error.strerror or error}") from error
+    if b"\0" in start and text.encoding_of(start[: text.MARK_BYTES])[1] == "utf-8":
+        raise DiagError(f"{path} is neither a text nor a bundle")
+    return Paste(path.name, OnDisk(path))
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file begins like an archive."""
+    try:
+        with path.open("rb") as file:
+            return file.read(6).startswith(ARCHIVES)
+    except OSError:
+        return False
+
+
+def piped(stream: IO[bytes], name: str = "stdin") -> Paste:
+    """The text on a stream that can be read only once."""
+    start = stream.read(STDIN_HELD + 1)
+    if len(start) <= STDIN_HELD:
+        return Paste(name, text.decode(start))
+    spool = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the body)
+    spool.write(start)
+    shutil.copyfileobj(stream, spool)
+    return Paste(name, Spooled(spool))
+
+
+class Spooled:
+    """A body that was piped in and is too large to hold: it waits in an unnamed file."""
+
+    def __init__(self, file: io.BufferedRandom) -> None:
+        self.file = file
+
+    def lines(self) -> Iterator[Line]:
+        """The lines from the start; two readers at a time would disturb each other."""
+        self.file.seek(0)
+        yield from text.stream(self.file)

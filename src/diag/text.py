@@ -1,0 +1,78 @@
+"""Text as machines print it and people paste it: bytes in, clean lines out.
+
+Knows byte-order marks, broken UTF-8, ANSI colours and lines without an end. Does not know what a line means.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+LINE_CAP = 64 * 1024
+"""Characters after which a line without an end is handed on in pieces of the same number."""
+
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+"""Terminal escape sequences: CSI (colours, cursor), OSC (titles, links) and the two-character ones."""
+
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+MARK_BYTES = 4
+
+
+class Line(NamedTuple):
+    """One line of a text: its number, counted from 1, and its characters without the end."""
+
+    number: int
+    text: str
+
+
+def plain(text: str) -> str:
+    """The text without terminal escape sequences."""
+    return ANSI.sub("", text) if "\x1b" in text else text
+
+
+def decode(raw: bytes) -> str:
+    """The characters of raw bytes; what is not valid is written as a backslash escape, never raised."""
+    mark, encoding = encoding_of(raw[:MARK_BYTES])
+    return plain(raw[mark:].decode(encoding, "backslashreplace")).replace("\r\n", "\n")
+
+
+def encoding_of(start: bytes) -> tuple[int, str]:
+    """Length of the byte-order mark at the start of a text and the encoding it names, UTF-8 without one."""
+    return next(((len(mark), name) for mark, name in MARKS if start.startswith(mark)), (0, "utf-8"))
+
+
+def split(text: str, first: int = 1) -> Iterator[Line]:
+    """The lines of a text, split at line feeds alone, so that the numbers are those an editor shows."""
+    for number, line in enumerate(text.split("\n"), first):
+        yield Line(number, line)
+
+
+def stream(source: io.BufferedReader | io.BufferedRandom) -> Iterator[Line]:
+    """The lines of a byte stream, without holding more of it than one bounded line."""
+    mark, encoding = encoding_of(source.peek(MARK_BYTES)[:MARK_BYTES])
+    source.read(mark)
+    if encoding == "utf-8":
+        yield from _pieces(lambda cap: source.readline(cap).decode("utf-8", "backslashreplace"))
+        return
+    wrapper = io.TextIOWrapper(source, encoding, "backslashreplace", newline="\n")
+    try:
+        yield from _pieces(wrapper.readline)
+    finally:
+        wrapper.detach()
+
+
+def _pieces(readline: Callable[[int], str]) -> Iterator[Line]:
+    number, whole = 1, True
+    while piece := readline(LINE_CAP):
+        whole = piece.endswith("\n")
+        yield Line(number, plain(piece.rstrip("\r\n")))
+        number += whole
+    if whole:
+        yield Line(number, "")
