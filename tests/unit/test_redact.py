@@ -1,0 +1,303 @@
+"""The exit gate: what must survive, what must not, and how steady the stand-ins are."""
+
+import ipaddress
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diag.redact import RULES, Known, Redactor, Rule
+
+KEY = b"0123456789abcdef"
+KNOWN = Known(
+    hosts=("gpu07.cluster.corp.cn", "trainbox"),
+    users=("alice", "li", "cuda", "root"),
+    homes=("/data/people/alice", "/root"),
+)
+
+SURVIVES = """\
+driver 570.124.06, 470.82.01, 535.161.08
+Driver Version: 570.124.06   CUDA Version: 12.8
+NCCL 2.27.5.1
+NCCL version 2.21.5+cuda12.4
+nvidia-cublas==13.1.1.3
+nvidia-cublas-cu12==12.8.4.1
+nvidia-curand==10.4.0.35
+nvidia-cuda-cccl==13.3.5.0.6
+[pip3] nvidia-curand-cu11==10.2.1.217
+nvidia-curand-cu11        10.2.1.217
+curand: 10.2.1.217
+nvidia_curand_cu11-10.2.1.217-py3-none-manylinux1_x86_64.whl
+curand >= 10.2.1.217
+version 10.3.7.77
+{"version": "10.2.1.217", "name": "curand"}
+cudnn 9.10.2.21
+12.6.3.3
+12.0.4.66
+vllm: 0.10.1/0.10.1.1
+xre: 5.37.0.0
+libfoo.so.1.2.3.4
+v1.2.3.4
+5.15.153.1-microsoft-standard-WSL2
+Linux-5.15.0-1.2.3.4
+ROCm version : 6.4.0.0-47-73dae9c
+compressed_tensors: ==0.15.0.1
+upgraded the package from 9.1.0.70 to 9.5.1.17
+torch 2.9.1+cu128
+build 20561.58
+tiktoken==0.14.0
+GPU 00000000:05:00.0, 0000:3b:00.0, busId 47000
+16GiB 79.1% 81559MiB 2.5e-05
+2025-01-30 18:11:34.707542570 [E130 18:11:34 ProcessGroupGloo.cpp:143]
+[12:34:56] 01:02:03:04 took 00:00:12
+at 0x7f3a5c001230 in std::vector<int>::at c10::cuda a::b dead::beef fe::add
+x[::2] x[1024::2] x[2048::64] x[a::b] lambda: ::
+00000010: 48 8b 05 d1 2f 00 00 fe 80 00 11
+INFO 01-30 [core.py:790] (EngineCore pid=123) [rank0]:[W130 tid 140234] gfx90a sm_90 NV18 mlx5_0
+/dev/nvidia0 /usr/lib/x86_64-linux-gnu/libcuda.so.1 /opt/conda/lib/python3.12/site-packages/torch/__init__.py
+/root/.cache/huggingface /home/ubuntu/x C:\\Users\\Public\\x
+127.0.0.1 127.0.1.1:80 0.0.0.0:8000 255.255.255.255 255.255.240.0 239.1.2.3 0.0.0.0/0 10.0.0.0/8 ::1 [::]:8000
+root@localhost:~# localhost:8000 http://localhost:8000/v1
+tokens=8192 max_num_batched_tokens=2048 num_tokens: 512 KV tokens token_ids=[1, 2] pad_token_id=0
+tokenizer='Qwen/Qwen3-8B' --tokenizer Qwen/Qwen3-8B --max-tokens 512 --tokenizer-mode auto
+eos_token='</s>' bos_token="<s>" pad_token: abc1 image_token=<image> next_token: abcdefgh1 detokenize=True
+token: None token=null token: True token=False token: 1234 token: 12.5ms "token": "the"
+api_key=None api_key='' password=None "api_key": null, hf_token=hf_token, token=self.token, api_key=os.getenv("K")
+password: str = None; token: Optional[str] --hf-token HF_TOKEN HF_TOKEN=$HF_TOKEN --api-key EMPTY
+--served-model-name qwen --key=value mode=auto hf_overrides={} hf_transformers_backend sk-learn task-0123456789abcdef
+---------------Inter-token Latency----------------
+commit 271856d0c1f2e3d4a5b6c7d8e9f0a1b2c3d4e5f6
+sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+https://github.com/vllm-project/vllm/issues/1?tab=readme git@github.com:sgl-project/sglang.git
+pip install foo @ git+https://github.com/a/b@v0.9.0 image@sha256:abcd memcpy@GLIBC_2.14 @torch.compile
+q@k.transpose(-2, -1) x = a@b hostname = socket.gethostname() hostname: localhost
+[rank0]:2025 [W306 TCPStore.cpp:358] [core.py:790]: 12345
+https://huggingface.co/Qwen/Qwen3-8B https://download.pytorch.org/whl/cu128 http://127.0.0.1:18580""".splitlines()
+
+# text, what may not be left of it, what must be left
+SECRETS = [
+    ("export X=hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345", "hf_AbCd", "export X=<token-"),
+    ("ghp_0123456789abcdefABCDEF0123456789abcd", "ghp_", ""),
+    ("gho_0123456789abcdefABCDEF0123456789abcd", "gho_", ""),
+    ("github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz", "github_pat", ""),
+    ("glpat-abcdEFGH1234ijklMNOP", "glpat", ""),
+    ("key sk-proj-abcdEFGH1234ijklMNOP5678 end", "sk-proj", " end"),
+    ("OpenAI sk-abcdEFGH1234ijklMNOP5678", "sk-abcd", "OpenAI "),
+    ("AKIAIOSFODNN7EXAMPLE ASIAIOSFODNN7EXAMPLE", "IOSFODNN7", ""),
+    ("xoxb-123456789012-abcdefABCDEF", "xoxb", ""),
+    ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc_DEF-123 end", "eyJ", " end"),
+    ("Bearer abcdef0123456789", "abcdef01", "Bearer <token-"),
+    ("Authorization: Basic dXNlcjpwYXNz", "dXNl", "Authorization: Basic <token-"),
+    ("curl -H 'Authorization: Bearer abc' http://x", "abc", "' http://x"),
+    ("Authorization: AWS4 Credential=a1/b2, Signature=c3d4", "c3d4", "Authorization: <token-"),
+    ("Cookie: session=deadbeef01; csrf=zz9", "zz9", "Cookie: <token-"),
+    ("HF_TOKEN=mytokenvalue", "mytokenvalue", "HF_TOKEN=<token-"),
+    ("WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567", "0123456789ab", "WANDB_API_KEY=<token-"),
+    ("CLIENT_SECRET=s3cr3t AWS_SECRET_ACCESS_KEY=wJalrX/b+c= x", "wJalr", " x"),
+    ("DB_PASSWORD=hunter2 password: correcthorse passwd = 'a b c'", "horse", ""),
+    ("password='open sesame', port=1", "sesame", ", port=1"),
+    ("vllm serve m --api-key X7 --port 1", "X7", "vllm serve m --api-key <token-"),
+    ("--hf-token X7 --token=Y8 --password Z9", "X7", "--password <token-"),
+    ("['--api-key', 'X7y', '--port']", "X7y", "', '--port']"),
+    ('{"api_key": "X7y", "a": 1}', "X7y", '", "a": 1}'),
+    (r'"{\"api_key\": \"X7y\"}"', "X7y", r'\"}"'),
+    ("{'token': 'abcd1234', 'b': 2}", "abcd1234", "', 'b': 2}"),
+    ("api_key=['X7y'], api_key=Q8w)", "X7y", ")"),
+    ("auth_token: zzz\nx-api-key: yyy", "zzz", "\nx-api-key: <token-"),
+    ("http://bob:pw1@proxy.example.com:3128/a", "pw1", "@proxy.example.com:3128/a"),
+    ("https://h.io/x?a=1&token=T0k&api_key=K3y&sig=S1g#f", "T0k", "https://h.io/x?a=1&token=<token-"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabcd\n-----END RSA PRIVATE KEY-----\n", "MIIE", "KEY-----\n<key-"),
+    ("mail bob.b@lab.example.edu.", "bob", "mail <email-"),
+    ("bob@node7:~# nvidia-smi", "bob", ":~# nvidia-smi"),
+    ("[root@node7 ~]# ls", "node7", "[root@<host-"),
+    ("(base) bob@node7:/data$ ls", "node7", ":/data$ ls"),
+    ("bob@node7$ ls", "bob", "$ ls"),
+    ("ssh -p 22 bob@node7 uptime", "bob@node7", " uptime"),
+    ("Hostname: node7", "node7", "Hostname: <host-"),
+    ("hostname=node7 HOSTNAME=node7 host_name: node7", "node7", ""),
+    ("Linux node7 5.15.0-91-generic #101-Ubuntu SMP", "node7", " 5.15.0-91-generic #101-Ubuntu SMP"),
+    ("node7:1263985:1263985 [0] NCCL INFO x", "node7", ":1263985:1263985 [0] NCCL INFO x"),
+    ("ip-10-0-1-23.ec2.internal ready", "10-0-1", " ready"),
+    ("[c10d] failed to connect to [node7]:29500", "node7", "]:29500"),
+    ("--rdzv_endpoint=node7:29500 --master-addr node7", "node7", ":29500 --master-addr <host-"),
+    ("SECRET_KEY_BASE=abc123", "abc123", "SECRET_KEY_BASE=<token-"),
+    ("tcp://node7:29500 MASTER_ADDR=node7 http://node7:8000/v1", "node7", ":8000/v1"),
+    ("/home/bob/x /Users/bob/x C:\\Users\\bob\\x C:\\\\Users\\\\bob\\\\x", "bob", "/home/<user-"),
+    ("HOME=/home/bob", "bob", ""),
+    ("USER=bob LOGNAME=bob", "bob", "USER=<user-"),
+    ("alice, /data/people/alice/m and /scratch/alice", "alice", ""),
+    ("on gpu07, GPU07.cluster.corp.cn, trainbox.a.b and rank0_trainbox_1.log", "gpu07", "on <host-"),
+    ("trainbox.a.b TrainBox.log", "rain", ""),
+    ("GPU-8a56a4bc-e184-a047-2620-be19fdf913d5", "8a56", "GPU-"),
+    ("MIG-8a56a4bc-e184-a047-2620-be19fdf913d5", "be19", "MIG-"),
+    ("mac 0c:42:a1:b2:c3:d4 or 0C-42-A1-B2-C3-D4", "a1:b2", "mac 02:d1:a9:"),
+    ("inet6 fe80::e42:a1ff:feb2:c3d4/64", "feb2", "inet6 fe80::"),
+    ("[2400:3200:baba::1]:443 and fd12:3456:789a::1%eth0", "baba", "]:443 and fd00:"),
+    ("localGid fd00:0:0:0:0:0:1:ff22 remoteGidsfd00:0:0:0:0:0:1:ff1f", "ff1f", "remoteGidsfd00:db8:"),
+    ("GID 0000:0000:0000:0000:0000:ffff:0a00:0117", "0a00:0117", "GID 0000:0000:0000:0000:0000:ffff:0a"),
+]  # fmt: skip
+
+ADDRESSES = """\
+tcp://10.0.0.1:29500
+MASTER_ADDR=192.168.1.10
+NCCL INFO Bootstrap : Using eth0:172.17.0.2<0>
+NET/Socket : Using [0]eth0:10.12.1.7<0>
+inet 10.2.1.217/24 brd 10.2.1.255
+connect to 12.6.3.3
+Connecting to existing Ray cluster at address: 10.0.0.33:6379...
+{'node:172.16.0.33': 0.001}
+--rdzv_endpoint=10.0.0.12 test.py
+trying to connect to (10.0.0.12, 29400).
+10.0.0.10: node10:1307367:1307586 [0] NCCL INFO x
+from 203.0.113.9 to 10.2.1.217
+http://12.6.3.3/v1
+node7  10.2.1.217
+[::ffff:10.0.0.1]:29500
+worker 47.98.12.33 died
+169.254.3.4 100.64.1.2""".splitlines()
+
+
+def redact(text: str, key: bytes = KEY) -> str:
+    return Redactor(key, KNOWN).text(text)
+
+
+@pytest.mark.parametrize("line", SURVIVES)
+def test_survives(line: str) -> None:
+    assert redact(line) == line
+
+
+def test_survives_in_lists() -> None:
+    rows = "Package   Version\nnumpy   1.26.4\nfoo   10.2.1.217\nnvidia-nccl-cu12   2.27.5\n"
+    assert redact(rows) == rows
+
+
+@pytest.mark.parametrize(("text", "secret", "rest"), SECRETS)
+def test_replaces(text: str, secret: str, rest: str) -> None:
+    redacted = redact("\n" + text)
+    assert secret not in redacted
+    assert rest in redacted
+    assert re.search(r"<\w+-[0-9a-f]{8}>|d1a9|02:d1|db8|ffff:0a", redacted)
+
+
+@pytest.mark.parametrize("line", ADDRESSES)
+def test_replaces_addresses_within_their_class(line: str) -> None:
+    redacted = redact(line)
+    for before, after in zip(
+        *(re.findall(r"(?<![\d.])\d+\.\d+\.\d+\.\d+", text) for text in (line, redacted)), strict=True
+    ):
+        assert before != after
+        assert classes(after) == (classes(before) or ["240.0.0.0/4"])
+    assert re.sub(r"\d+\.\d+\.\d+\.\d+|<host-\w+>|node\d+(?=:)", "", line) == re.sub(
+        r"\d+\.\d+\.\d+\.\d+|<host-\w+>", "", redacted
+    )
+
+
+def classes(address: str) -> list[str]:
+    nets = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10", "240.0.0.0/4")
+    return [net for net in nets if ipaddress.ip_address(address) in ipaddress.ip_network(net)]
+
+
+def test_keeps_subnets() -> None:
+    net, one, two = redact("inet 10.1.2.0/24, host 10.1.2.3, host 10.1.2.4").split(", ")
+    network = ipaddress.ip_network(net.removeprefix("inet "))
+    assert all(ipaddress.ip_address(line.removeprefix("host ")) in network for line in (one, two))
+
+
+@pytest.mark.parametrize("text", [text for text, _, _ in SECRETS if "0a00" not in text])
+def test_second_pass_changes_nothing(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+    assert redact(once, b"another") == once
+
+
+def test_same_key_same_standins_in_any_order() -> None:
+    lines = [*(text for text, _, _ in SECRETS), *ADDRESSES]
+    one, two = Redactor(KEY, KNOWN), Redactor(KEY, KNOWN)
+    assert [one.text(line) for line in lines] == [two.text(line) for line in reversed(lines)][::-1]
+
+
+@pytest.mark.parametrize("text", [text for text, _, _ in SECRETS] + ADDRESSES)
+def test_other_key_other_standins(text: str) -> None:
+    assert redact(text) != redact(text, b"another")
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["host 10.{a}.{b}.7", "host 192.168.{a}.{b}", "host 47.{a}.{b}.8", "token=tok{n:05}", "ssh u{n}@host{n}",
+     "USER=u{n}x", "0c:42:a1:b2:{a:02x}:{b:02x}", "GPU-8a56a4bc-e184-a047-2620-be19fdf9{a:02x}{b:02x}",
+     "2400:db::{n:x}", "fe80::1:{n:x}"],
+)  # fmt: skip
+def test_injective(secret: str) -> None:
+    gate = Redactor(KEY)
+    lines = [secret.format(a=n // 250, b=n % 250, n=n) for n in range(2000)]
+    redacted = {gate.text(line) for line in lines}
+    assert len(redacted) == 2000
+    assert not redacted & set(lines)
+
+
+def test_value_walks_leaves_and_reads_keys() -> None:
+    leaves = {"HF_TOKEN": "abc", "curand": "10.2.1.217", "password": "a b", "ip": "10.2.1.217"}
+    seen = Redactor(KEY, KNOWN).value({"alice": [1, None, ("alice", 2.5)], **leaves})
+    assert list(seen) == ["alice", *leaves]
+    assert seen["alice"][:2] == [1, None]
+    assert re.fullmatch(r"<user-\w+>", seen["alice"][2][0])
+    assert re.fullmatch(r"<token-\w+>", seen["HF_TOKEN"])
+    assert re.fullmatch(r"<token-\w+>", seen["password"])
+    assert seen["curand"] == "10.2.1.217" != seen["ip"]
+
+
+def test_counts_name_rules_only() -> None:
+    gate = Redactor(KEY, KNOWN)
+    gate.text("alice and alice at host 10.0.0.1")
+    assert gate.counts == {"known user": 2, "ipv4": 1}
+
+
+def test_short_and_common_names_stay() -> None:
+    text = "li installed cuda as root in /root/x"
+    assert redact(text) == text
+
+
+def test_keeps_line_numbers() -> None:
+    text = "\n".join(f"line {n} host 10.0.0.{n % 250 + 1} İ" for n in range(20000))
+    redacted = redact(text)
+    assert "10.0.0." not in redacted
+    assert [line.split()[1] for line in redacted.splitlines()] == [line.split()[1] for line in text.splitlines()]
+
+
+HOSTILE = ["a.a.", "::::", "@@@@", "10.10.10.", "a@a.", "://", "://a:", "eyJ-", "eyJa.", "-----BEGIN PRIVATE KEY-----",
+           "token=", "token='", "--a-", "ssh ", "host  ", "?&", "::a ", "fe80:", "aa:bb:", "1.2.3.4 ", "10.1.2.3 ",
+           "key\\\"",
+           "Cookie: a ", "abcdef01-", "[a]:", "CCL a:1:", "/home/", "\\Users\\", "x_x-", "hf_", "a1 "]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_time_is_linear(piece: str) -> None:
+    gate = Redactor(KEY, KNOWN)
+    tail = "@ :// hf_ CCL --token token=1x ]: ip- eyJ"
+
+    def cost(size: int) -> float:
+        begin = time.process_time()
+        gate.text(piece * (size // len(piece)) + tail)
+        return time.process_time() - begin
+
+    cost(2000)
+    small, large = min(cost(40_000) for _ in range(2)), cost(160_000)
+    assert large < 10 * small + 0.05
+
+
+@given(st.text())
+def test_never_raises(text: str) -> None:
+    assert isinstance(redact(text), str)
+
+
+@given(st.lists(st.sampled_from([*HOSTILE, *(text for text, _, _ in SECRETS), "\n", " ", '"', ":", "="]), max_size=8))
+def test_never_raises_on_what_it_knows(pieces: list[str]) -> None:
+    assert isinstance(Redactor(KEY, KNOWN).value({"".join(pieces[:2]): "".join(pieces)}), dict)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name} {rule.needle}")
+def test_rules_compile_and_name_their_kinds(rule: Rule) -> None:
+    kinds = {group.rstrip("23") for group in re.compile(rule.pattern).groupindex}
+    assert kinds <= {"token", "key", "user", "host", "home", "email", "uuid", "mac", "ipv4", "ipv6"}
