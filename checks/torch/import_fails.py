@@ -20,7 +20,7 @@ PACKAGES = """\
 {"schema": "diag/packages/1", "python": "3.11.7", "executable": "/opt/venv/bin/python", "prefix": "/opt/venv", \
 "libc": "glibc-2.36", "kernel": "6.18.44", "machine": "x86_64", "path": ["/opt/venv/lib/python3.11/site-packages"], \
 "torch": {"__version__": "2.13.0+cpu", "debug": false, "cuda": null, "hip": null, "xpu": null}, "packages": [{"name": \
-"torch", "version": "2.13.0", "location": "/opt/venv/lib/python3.11/site-packages", "installer": "pip"}]}
+"torch", "version": "2.13.0+cpu", "location": "/opt/venv/lib/python3.11/site-packages", "installer": "pip"}]}
 """
 BROKEN = """\
 {"schema": "diag/torch-env/1", "executable": "/opt/venv/bin/python", "error": "ImportError: libc10.so: cannot open \

@@ -7,9 +7,7 @@ whatever else an archive holds, and whatever of it is damaged, is named in `brok
 from __future__ import annotations
 
 import io
-import os
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +20,8 @@ from diag import text
 from diag.capture import Capture
 from diag.errors import DiagError
 from diag.facts import FROZEN
-from diag.plugins import Broken
+from diag.finding import Broken
+from diag.output import written
 from diag.probe import Probe
 from diag.redact import Known, Redactor
 from diag.report import SourceKind
@@ -43,7 +42,10 @@ class Member(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a bundle holds, taken where and when, and how many values of which kind were replaced."""
+    """What a bundle holds, taken where and when, and how many values of which kind the exit gate replaced.
+
+    `redacted` is None where the bundle did not pass the gate.
+    """
 
     model_config = FROZEN
     schema_: Literal["diag/bundle/1"] = Field("diag/bundle/1", alias="schema")
@@ -51,7 +53,7 @@ class Manifest(BaseModel):
     source: str
     taken_at: str
     members: tuple[Member, ...] = ()
-    redacted: dict[str, int] = {}
+    redacted: dict[str, int] | None = None
 
 
 def write(
@@ -59,27 +61,17 @@ def write(
 ) -> Manifest:
     """Write captures to an archive, all text through the exit gate; an existing file is replaced at the end, whole."""
     redact = gate.text if gate else str
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise DiagError(f"cannot write {path}: {error.strerror or error}") from error
-    try:
-        with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
-            members = tuple(_add(archive, number, one, redact) for number, one in enumerate(captures, 1))
-            manifest = Manifest(
-                schema="diag/bundle/1",
-                tool=tool,
-                source=redact(source),
-                taken_at=taken_at,
-                members=members,
-                redacted=gate.counts if gate else {},
-            )
-            _put(archive, "manifest.json", manifest.model_dump_json(by_alias=True, indent=1))
-        os.replace(temporary, path)
-    except OSError as error:
-        raise DiagError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with written(path) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+        members = tuple(_add(archive, number, one, redact) for number, one in enumerate(captures, 1))
+        manifest = Manifest(
+            schema="diag/bundle/1",
+            tool=tool,
+            source=redact(source),
+            taken_at=taken_at,
+            members=members,
+            redacted=gate.counts if gate else None,
+        )
+        _put(archive, "manifest.json", manifest.model_dump_json(by_alias=True, indent=1))
     return manifest
 
 
@@ -100,22 +92,24 @@ def _put(archive: tarfile.TarFile, name: str, content: str) -> None:
 
 @dataclass(frozen=True)
 class Bundle:
-    """An opened bundle: its captures, and what of it was refused or damaged."""
+    """An opened bundle: its captures, whether they passed the exit gate, and what of it was refused or damaged."""
 
     name: str
     taken: tuple[Capture, ...]
+    redacted: bool = False
     taken_at: str = ""
     broken: tuple[Broken, ...] = ()
+    scope: str = ""
     kind: SourceKind = "bundle"
     known: Known = field(default_factory=Known)
 
     def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
         """The captures as they were taken, whatever the probes are today."""
-        yield from self.taken
+        yield from (one.model_copy(update={"scope": self.scope or one.scope}) for one in self.taken)
 
 
-def read(path: Path) -> Bundle:
-    """Open a bundle."""
+def read(path: Path, scope: str = "") -> Bundle:
+    """Open a bundle; `scope` is the machine it is about where others are examined with it."""
     refused: list[Broken] = []
     texts = dict(_members(path, refused))
     raw = texts.pop("manifest.json", None)
@@ -129,9 +123,9 @@ def read(path: Path) -> Bundle:
     if manifest is None:
         refused.append(Broken(where=path.name, error="it has no manifest: its texts are read as pastes"))
         pasted = tuple(Capture.of(name, text.decode(one), kind="text") for name, one in texts.items())
-        return Bundle(path.name, pasted, broken=tuple(refused))
+        return Bundle(path.name, pasted, broken=tuple(refused), scope=scope)
     taken = tuple(_taken(manifest, texts, refused))
-    return Bundle(path.name, taken, manifest.taken_at, tuple(refused))
+    return Bundle(path.name, taken, manifest.redacted is not None, manifest.taken_at, tuple(refused), scope)
 
 
 def _taken(manifest: Manifest, texts: dict[str, bytes], refused: list[Broken]) -> Iterator[Capture]:

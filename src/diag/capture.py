@@ -123,10 +123,11 @@ class Capture(BaseModel):
 
     def document(self, schema: str) -> dict[str, Any] | None:
         """The JSON document of a measuring child with this schema tag, or None where the text does not hold one."""
-        start = self.content.find("{")
+        content = self.content
+        start = content.rfind("{", 0, max(content.find(f'"{schema}"'), 0))
         try:
-            found, _ = json.JSONDecoder().raw_decode(self.content, start) if start >= 0 else (None, 0)
-        except ValueError:
+            found, _ = json.JSONDecoder().raw_decode(content, start) if start >= 0 else (None, 0)
+        except (ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) and found.get("schema") == schema else None
 

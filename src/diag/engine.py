@@ -14,9 +14,9 @@ from itertools import pairwise
 from diag.capture import Capture
 from diag.check import Check
 from diag.facts import Fact, Facts, Platform, Unavailable
-from diag.finding import Finding, Result, Undecided
+from diag.finding import Broken, Finding, Result, Undecided
 from diag.learn import learn
-from diag.plugins import Broken, Loaded
+from diag.plugins import Loaded
 from diag.probe import Deduction
 
 

@@ -76,6 +76,14 @@ class Undecided(BaseModel):
     reason: str
 
 
+class Broken(BaseModel):
+    """Something of diag's, or of a source, that could not be loaded or read, and why."""
+
+    model_config = FROZEN
+    where: str
+    error: str
+
+
 class Result(BaseModel):
     """What became of one check in one scope."""
 

@@ -15,7 +15,8 @@ from itertools import chain
 from diag import scan
 from diag.capture import Capture
 from diag.facts import Fact, Facts, Origin, Text, Unavailable
-from diag.plugins import Broken, Loaded
+from diag.finding import Broken
+from diag.plugins import Loaded
 from diag.probe import Probe
 from diag.scan import Span
 from diag.scopes import Section, scoped
@@ -101,8 +102,9 @@ class _Reader:
         if told or (capture.kind == "text" and not capture.error):
             return told
         missing = capture.error.startswith(("FileNotFoundError", "ModuleNotFoundError"))
-        how = "missing" if missing else "failed" if capture.failed else "silent"
-        return [_unavailable(probe, capture, how, capture.failed or "nothing in it was understood")]
+        how = "missing" if missing else "failed" if capture.failed or capture.kind == "measure" else "silent"
+        silence = "it ended without its document" if capture.kind == "measure" else "nothing in it was understood"
+        return [_unavailable(probe, capture, how, capture.failed or silence)]
 
     def sections(self, capture: Capture, hits: Mapping[str, list[Line]]) -> list[Section]:
         """The parts of a text that probes read, in the order of their first lines."""

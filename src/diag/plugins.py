@@ -14,24 +14,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from diag import facts, kb, matrix
 from diag.check import Check
-from diag.facts import FROZEN, Reference
-from diag.finding import LANGUAGES
+from diag.facts import Reference
+from diag.finding import LANGUAGES, Broken
 from diag.probe import Deduction, Probe
 
 GROUP = "diag.roots"
 HERE = Path(__file__).resolve().parent
-
-
-class Broken(BaseModel):
-    """Something that could not be loaded or read, and why."""
-
-    model_config = FROZEN
-    where: str
-    error: str
 
 
 @dataclass(frozen=True)

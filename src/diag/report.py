@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from diag.capture import Capture
 from diag.check import Check, filled
 from diag.facts import Facts, Reference, Text
-from diag.finding import CONFIDENCES, SEVERITIES, Confidence, Evidence, Finding, Result, Severity, Status, Value
+from diag.finding import CONFIDENCES, SEVERITIES, Broken, Confidence, Evidence, Finding, Result, Severity, Status, Value
 
 SCHEMA = "diag/report/1"
 STRICT = ConfigDict(frozen=True, extra="forbid", defer_build=True, populate_by_name=True)
@@ -109,14 +109,6 @@ class ReportedCapture(BaseModel):
     sha256: str
 
 
-class ReportedBroken(BaseModel):
-    """Something that did not load or could not be read."""
-
-    model_config = STRICT
-    where: str
-    error: str
-
-
 class Report(BaseModel):
     """The document `diag/report/1`."""
 
@@ -133,7 +125,7 @@ class Report(BaseModel):
     results: tuple[ReportedResult, ...] = ()
     facts: dict[str, list[dict[str, Any]]] = {}
     captures: tuple[ReportedCapture, ...] = ()
-    broken: tuple[ReportedBroken, ...] = ()
+    broken: tuple[Broken, ...] = ()
     seconds: dict[str, float] = {}
 
     def count(self, status: Status) -> int:
@@ -155,7 +147,7 @@ class Judged:
     facts: Facts
     results: Sequence[Result]
     captures: Sequence[Capture] = ()
-    broken: Sequence[ReportedBroken] = ()
+    broken: Sequence[Broken] = ()
     incomplete: Sequence[str] = ()
     machine: Sequence[MachineRow] = ()
     seconds: Mapping[str, float] | None = None

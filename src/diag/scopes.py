@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from diag.capture import Capture
-from diag.facts import Fact, Origin
+from diag.facts import Fact, Host, Origin
 from diag.probe import Probe
 
 NOWHERE = Origin(capture="")
@@ -37,7 +37,8 @@ def scoped(
 ) -> Iterator[Fact]:
     """The facts of all sections, each with the scope of the machine it is about.
 
-    A single machine has no scope unless it must be `named`. `several` texts: a machine is named after its own.
+    A single machine has no scope unless it must be `named`. One whose host the prompt tells is named after it, which is
+    a fact, too; with `several` texts the others are named after theirs.
     """
     machines: list[_Machine] = []
     kept: list[tuple[_Machine, list[Fact]]] = []
@@ -48,6 +49,8 @@ def scoped(
             kept.append((machine, told))
     for machine, told in kept:
         scope = machine.name if len(machines) > 1 or named else ""
+        if scope and scope == machine.host:
+            yield Host(origin=Origin(capture=told[0].origin.capture, scope=scope), name=scope)
         for fact in told:
             origin = fact.origin.model_copy(update={"scope": scope or fact.origin.scope})
             yield fact.model_copy(update={"origin": origin})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from diag.capture import Held
 from diag.check import Check
 from diag.engine import examine
 from diag.finding import Result
@@ -13,7 +14,7 @@ from diag.sources import Paste
 
 def verdicts(check: Check, text: str, loaded: Loaded) -> list[Result]:
     """The results of one check on a text, one for each scope."""
-    captures = Paste("vector", text).captures(())
+    captures = Paste("vector", Held(text)).captures(())
     return list(examine(captures, loaded, [check]).results)
 
 

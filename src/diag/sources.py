@@ -10,13 +10,14 @@ import os
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
 from diag import text
-from diag.capture import Body, Capture, OnDisk
+from diag.capture import Body, Capture, Held, OnDisk
 from diag.errors import DiagError
 from diag.probe import COSTS, Cost, Probe, Request
 from diag.redact import Known
@@ -31,6 +32,7 @@ STDIN_HELD = 64 * 2**20
 """Bytes of standard input held in memory."""
 ONCE = Request(())
 NOTHING_KNOWN = Known()
+LINES_BETWEEN_LOOKS = 1_000
 ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
 
@@ -140,13 +142,33 @@ class Paste:
     """A text that somebody pasted, saved or piped: searched by every probe that recognises something in it."""
 
     name: str
-    body: Body | str
+    body: Body
     kind: SourceKind = "paste"
     known: Known = NOTHING_KNOWN
 
     def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
         """The text as one capture."""
         yield Capture.of(self.name, self.body, kind="text")
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the time bound was reached before the whole text was read."""
+        return isinstance(self.body, Bounded) and self.body.stopped
+
+
+class Bounded:
+    """A body that ends at a time bound, and says so."""
+
+    def __init__(self, body: Body, deadline: float) -> None:
+        self.body, self.deadline, self.stopped = body, deadline, False
+
+    def lines(self) -> Iterator[Line]:
+        """The lines that can be read before the bound."""
+        for number, line in enumerate(self.body.lines()):
+            if number % LINES_BETWEEN_LOOKS == 0 and time.monotonic() > self.deadline:
+                self.stopped = True
+                return
+            yield line
 
 
 @dataclass(frozen=True)
@@ -164,8 +186,8 @@ class Asked:
             yield Capture.of(key, asked, kind="asked", exit_code=0)
 
 
-def paste(path: Path) -> Paste:
-    """The text in a file."""
+def paste(path: Path, name: str = "", deadline: float | None = None) -> Paste:
+    """The text in a file, read up to a time bound."""
     try:
         with path.open("rb") as file:
             start = file.read(8192)
@@ -173,7 +195,12 @@ def paste(path: Path) -> Paste:
         raise DiagError(f"cannot read {path}: {error.strerror or error}") from error
     if b"\0" in start and text.encoding_of(start[: text.MARK_BYTES])[1] == "utf-8":
         raise DiagError(f"{path} is neither a text nor a bundle")
-    return Paste(path.name, OnDisk(path))
+    return Paste(name or path.name, bounded(OnDisk(path), deadline))
+
+
+def bounded(body: Body, deadline: float | None) -> Body:
+    """A body that ends at the time bound, where there is one."""
+    return body if deadline is None else Bounded(body, deadline)
 
 
 def is_archive(path: Path) -> bool:
@@ -185,15 +212,15 @@ def is_archive(path: Path) -> bool:
         return False
 
 
-def piped(stream: IO[bytes], name: str = "stdin") -> Paste:
-    """The text on a stream that can be read only once."""
+def piped(stream: IO[bytes], deadline: float | None = None) -> Paste:
+    """The text on standard input, which can be read only once."""
     start = stream.read(STDIN_HELD + 1)
     if len(start) <= STDIN_HELD:
-        return Paste(name, text.decode(start))
+        return Paste("stdin", bounded(Held(text.decode(start)), deadline))
     spool = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the body)
     spool.write(start)
     shutil.copyfileobj(stream, spool)
-    return Paste(name, Spooled(spool))
+    return Paste("stdin", bounded(Spooled(spool), deadline))
 
 
 class Spooled:
@@ -201,6 +228,7 @@ class Spooled:
 
     def __init__(self, file: io.BufferedRandom) -> None:
         self.file = file
+        weakref.finalize(self, file.close)
 
     def lines(self) -> Iterator[Line]:
         """The lines from the start; two readers at a time would disturb each other."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import selectors
 import signal
 import threading
@@ -18,6 +17,8 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from subprocess import DEVNULL, PIPE, Popen
+
+from diag.text import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ TICK = 0.02  # seconds to the next look for a death that no pipe tells of
 PIPE_SIZE = 2**20  # bytes, the most an unprivileged user may ask for
 FLOOD = 16 * 2**20  # bytes, after which all pipes are read only once in TICK / 5
 NEUTRAL = {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": ""}
-ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 SIGNALS = {int(number): number.name for number in signal.Signals}
 STOPPED = "stopped: time bound reached"
 
@@ -208,8 +208,7 @@ class _Kept:
             del self.tail[: self.tail.find(b"\n", 0, self.half // 2) + 1]
             left_out = self.total - len(self.head) - len(self.tail)
             marker = "\n" * (not self.head.endswith(b"\n")) + f"… {left_out} bytes left out …\n"
-        text = (self.head + marker.encode() + self.tail).decode("utf-8", "backslashreplace")
-        return ESCAPE.sub("", text).replace("\r\n", "\n"), left_out
+        return decode(bytes(self.head + marker.encode() + self.tail)), left_out
 
 
 def _reason(error: Exception, command: Command, environment: Mapping[str, str]) -> str:

@@ -53,7 +53,7 @@ def _rows(facts: Facts, language: str) -> Iterator[tuple[str, str]]:
         yield "accelerators", NONE_SEEN[language]
     rows = [("driver", {_driver(one) for one in facts.all(Driver)})]
     rows.append(("runtime", {f"{one.name} {one.version}" for one in facts.all(Runtime)}))
-    rows.append(("torch", {_torch(one) for one in facts.all(TorchBuild)}))
+    rows.append(("torch", {_torch(one) for one in facts.all(TorchBuild) if one.version} or _packaged(facts)))
     rows.append(("engine", {f"{one.name} {one.version} ({one.role})" for one in facts.all(Engine)}))
     rows.append(("python", {f"{one.version} {one.executable}".strip() for one in facts.all(Python)}))
     host = {name: facts.field(Host, name) or "" for name in ("os", "kernel", "machine", "libc")}
@@ -86,6 +86,11 @@ def _driver(driver: Driver) -> str:
 def _torch(torch: TorchBuild) -> str:
     built = f"{torch.backend} {torch.backend_version}".strip()
     return torch.version + (f" ({built})" if built else "")
+
+
+def _packaged(facts: Facts) -> set[str]:
+    package = facts.package("torch")
+    return {package.version} if package else set()
 
 
 def _mount(mount: Mount) -> str:

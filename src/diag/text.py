@@ -14,8 +14,8 @@ from typing import NamedTuple
 LINE_CAP = 64 * 1024
 """Characters after which a line without an end is handed on in pieces of the same number."""
 
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-"""Terminal escape sequences: CSI (colours, cursor), OSC (titles, links) and the two-character ones."""
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+"""Terminal escape sequences: CSI (colours, cursor), OSC and other strings (titles, links), the two-character ones."""
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

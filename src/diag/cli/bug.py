@@ -20,4 +20,8 @@ def block(error: BaseException) -> str:
     home = os.path.expanduser("~")
     known = Known(hosts=(platform.node(),), users=(os.environ.get("USER", ""),), homes=(home,))
     typed = " ".join(sys.argv[1:])
-    return Redactor(os.urandom(16), known).text(f"{TITLE}\n\n```\n{facts}\ndiag {typed}\n\n{trace}```")
+    text = f"{TITLE}\n\n```\n{facts}\ndiag {typed}\n\n{trace}```"
+    try:
+        return Redactor(os.urandom(16), known).text(text)
+    except Exception:
+        return f"{TITLE}\n\n```\n{facts}\n{type(error).__name__}, and the exit gate failed: nothing more is shown\n```"

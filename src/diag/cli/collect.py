@@ -24,6 +24,6 @@ def run(path: Path, *, scope: Scope, live: Live, redacted: bool) -> int:
     captures = host.captures(tuple(load(scope).probes.values()))
     through = gate if redacted else None
     manifest = bundle.write(path, captures, through, tool=__version__, source=host.name, taken_at=now())
-    counted = sum(manifest.redacted.values())
+    counted = sum((manifest.redacted or {}).values())
     write(f"{path}: {len(manifest.members)} captures, {counted} values replaced\n")
     return 0

@@ -6,24 +6,25 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 
 from diag import __version__, bundle, engine, plugins, sources, summary
-from diag.capture import Capture
 from diag.check import Check
 from diag.cli.options import Live, Output, Scope
 from diag.cli.place import config_folder, redact_key, target_python
+from diag.engine import Examination
 from diag.errors import DiagError
-from diag.facts import Accelerator, Facts
-from diag.finding import Result
+from diag.facts import Accelerator, Host
+from diag.output import written
 from diag.plugins import Loaded
 from diag.probe import COSTS
-from diag.redact import Redactor
+from diag.redact import Known, Redactor
 from diag.render import Look, form_of, formats, render
-from diag.report import Judged, Report, ReportedBroken, Source, assemble
+from diag.render.words import WORDS
+from diag.report import Judged, Report, Source, assemble
 from diag.sources import LiveHost
 
 STOPPED = "stopped"
@@ -35,7 +36,7 @@ def run(command: str, asked: list[str], *, output: Output, scope: Scope, live: L
     loaded = load(scope)
     check_output(output, loaded)
     chosen = selected(loaded.checks.values(), scope)
-    opened = open_sources(asked, live, deadline)
+    opened: list[sources.Source] = open_sources(asked, deadline) if asked else [live_host(live, deadline)]
     if launch is not None:
         opened.append(sources.Asked({"launch": launch}))
     probes = tuple(loaded.probes.values())
@@ -46,8 +47,8 @@ def run(command: str, asked: list[str], *, output: Output, scope: Scope, live: L
             facts=examination.facts,
             results=examination.results,
             captures=examination.captures,
-            broken=[ReportedBroken(where=one.where, error=one.error) for one in broken],
-            incomplete=unanswered(opened[0].kind, examination.facts, examination.results, examination.captures),
+            broken=broken,
+            incomplete=unanswered(opened, examination, WORDS[output.lang.value]),
             machine=summary.machine(examination.facts, output.lang.value),
             seconds=examination.seconds,
         ),
@@ -55,10 +56,14 @@ def run(command: str, asked: list[str], *, output: Output, scope: Scope, live: L
         language=output.lang.value,
         tool=__version__,
         command=command,
-        source=Source(kind=opened[0].kind, name=", ".join(one.name for one in opened[:1]), taken_at=now()),
+        source=Source(
+            kind=opened[0].kind, name=", ".join(one.name for one in opened if one.kind != "asked"), taken_at=now()
+        ),
     )
-    if not output.no_redact:
-        report = redacted(report, opened)
+    if not output.no_redact and not all(isinstance(one, bundle.Bundle) and one.redacted for one in opened):
+        told = tuple(host.name for host in examination.facts.all(Host) if host.name)
+        known = opened[0].known
+        report = redacted(report, Known(known.hosts + told, known.users, known.homes))
     return emit(report, output, loaded)
 
 
@@ -93,18 +98,20 @@ def selected(checks: Iterable[Check], scope: Scope) -> list[Check]:
     ]
 
 
-def open_sources(asked: list[str], live: Live, deadline: float | None) -> list[sources.Source]:
-    """The sources named, or this host where none is."""
-    if not asked:
-        return [live_host(live, deadline)]
-    return [_opened(name) for name in asked]
+def open_sources(asked: list[str], deadline: float | None) -> list[sources.Source]:
+    """The sources named; where there are several, each bundle is a machine of its own."""
+    names = [Path(one).name for one in asked]
+    return [
+        _opened(one, one if names.count(name) > 1 else name, len(asked) > 1, deadline)
+        for one, name in zip(asked, names, strict=True)
+    ]
 
 
-def _opened(name: str) -> sources.Source:
-    if name == "-":
-        return sources.piped(sys.stdin.buffer)
-    path = Path(name)
-    return bundle.read(path) if sources.is_archive(path) else sources.paste(path)
+def _opened(asked: str, name: str, several: bool, deadline: float | None) -> sources.Source:
+    path = Path(asked)
+    if asked != "-" and sources.is_archive(path):
+        return bundle.read(path, scope=name if several else "")
+    return sources.paste(path, name, deadline) if asked != "-" else sources.piped(sys.stdin.buffer, deadline)
 
 
 def live_host(live: Live, deadline: float | None) -> LiveHost:
@@ -115,21 +122,22 @@ def live_host(live: Live, deadline: float | None) -> LiveHost:
     return LiveHost(target_python(live.python), sys.executable, costs, deadline, now)
 
 
-def unanswered(kind: str, facts: Facts, results: Iterable[Result], captures: Iterable[Capture]) -> list[str]:
+def unanswered(opened: Sequence[sources.Source], examination: Examination, words: Mapping[str, str]) -> list[str]:
     """Why the question could not be answered, empty where it was."""
     reasons = []
-    if stopped := [one.key for one in captures if one.error.startswith(STOPPED)]:
-        reasons.append(f"the time bound was reached before {', '.join(stopped)} answered")
-    if kind == "live" and facts.first(Accelerator) is None:
-        reasons.append("no accelerator was seen, so whether this machine can serve a model on one was not judged")
-    if not any(result.status in ("pass", "fail") for result in results):
-        reasons.append("nothing in it could be judged by any check")
+    stopped = [one.key for one in examination.captures if one.error.startswith(STOPPED)]
+    stopped += [one.name for one in opened if isinstance(one, sources.Paste) and one.stopped]
+    if stopped:
+        reasons.append(words["time bound"].format(stopped=", ".join(stopped)))
+    if opened[0].kind in ("live", "bundle") and examination.facts.first(Accelerator) is None:
+        reasons.append(words["no accelerator"])
+    if not any(result.status in ("pass", "fail") for result in examination.results):
+        reasons.append(words["nothing judged"])
     return reasons
 
 
-def redacted(report: Report, opened: Iterable[sources.Source]) -> Report:
+def redacted(report: Report, known: Known) -> Report:
     """The report as it may leave."""
-    known = next(iter(opened)).known
     document = Redactor(redact_key(), known).value(report.model_dump(mode="json", by_alias=True))
     return Report.model_validate(document)
 
@@ -144,11 +152,12 @@ def rerender(document: Path, output: Output) -> int:
 
 
 def emit(report: Report, output: Output, loaded: Loaded) -> int:
-    """Write the named reports, then stdout; the exit code of the report."""
-    for path in output.report or ():
-        path.write_text(render(report, form_of(path), loaded.templates), encoding="utf-8", errors="backslashreplace")
+    """Write to stdout and to the named files; the exit code of the report."""
     if not output.quiet:
         write(render(report, output.form, loaded.templates, look()))
+    for path in output.report or ():
+        with written(path) as file:
+            file.write(render(report, form_of(path), loaded.templates).encode("utf-8", "backslashreplace"))
     return report.exit_code(output.fail_on.value)
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 if __name__ == "__main__":
     sys.path.pop(0)
@@ -71,7 +74,7 @@ def torch_words(folders: list[str]) -> dict[str, Any] | None:
                 exec(compile(file.read(65536), path, "exec"), words)
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
-        return {name: words[name] for name in TORCH_WORDS if isinstance(words.get(name), (str, bool, type(None)))}
+        return {name: words[name] for name in TORCH_WORDS if isinstance(words.get(name, 0), (str, bool, type(None)))}
     return None
 
 

@@ -46,7 +46,8 @@ def render(report: Report, look: Look) -> str:
 
 def _rows(report: Report) -> Iterator[Row]:
     words = WORDS[report.language]
-    count = f"{len(report.findings)} {words['findings']}" if report.findings else words["no findings"]
+    noun = words["finding" if len(report.findings) == 1 else "findings"]
+    count = f"{len(report.findings)} {noun}" if report.findings else words["no findings"]
     yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {count}", STYLES[report.verdict])
     for reason in report.incomplete:
         yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])

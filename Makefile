@@ -1,0 +1,45 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+# The CPU build alone: the local version keeps pip from ever taking a build for an accelerator.
+TORCH ?= torch==2.13.0+cpu
+
+.PHONY: check format test docs device bench soak full clean
+
+check: $(VENV)/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/diag selftest
+	$(BIN)/python docs/catalogue.py --check
+	$(BIN)/pytest
+
+test: $(VENV)/installed
+	$(BIN)/pytest
+
+format: $(VENV)/installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/installed
+	$(BIN)/python docs/catalogue.py
+
+device: $(VENV)/installed
+	$(BIN)/pytest tests/device
+
+bench: $(VENV)/installed
+	$(BIN)/python bench/quick_vs_collect_env.py
+	$(BIN)/python bench/help_cpu.py
+
+soak full: $(VENV)/installed
+	DIAG_EXAMPLES=10000 $(BIN)/pytest
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -e ".[dev]"
+	$(BIN)/pip install -q "$(TORCH)" || echo "no CPU build of torch for this Python: tests that need it are skipped"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist

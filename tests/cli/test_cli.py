@@ -1,0 +1,227 @@
+"""The command line as a shell sees it: real processes, exit codes, what goes to stdout and to stderr."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+DIAG = (sys.executable, "-c", "from diag.cli import main; main()")
+FAULTY = """\
+Collecting environment information...
+PyTorch version: 2.4.0+cu121
+CUDA used to build PyTorch: 12.1
+Is CUDA available: False
+GPU models and configuration: GPU 0: NVIDIA A100-SXM4-80GB
+"""
+HEALTHY = FAULTY.replace("False", "True")
+
+
+def diag(*arguments, stdin: str | bytes = "", **environment) -> subprocess.CompletedProcess:
+    raw = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(
+        (*DIAG, *map(str, arguments)), input=raw, capture_output=True, env={**os.environ, **environment}, timeout=60
+    )
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    return done
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        (HEALTHY, (), 0),
+        (FAULTY, (), 1),
+        (FAULTY, ("--fail-on", "never"), 0),
+        ("a poem about machines", (), 4),
+        ("", (), 4),
+        (FAULTY, ("--ignore", "torch/"), 4),
+        (FAULTY, ("--select", "torch/device-unavailable"), 1),
+    ],
+)
+def test_exit_codes(text, options, code):
+    done = diag("env-check", "-", *options, stdin=text)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("env-check", "/no/such/file"), "cannot read /no/such/file: No such file or directory"),
+        (("env-check", "/"), "cannot read /: Is a directory"),
+        (("env-check", sys.executable), "is neither a text nor a bundle"),
+        (("env-check", "--format", "pdf"), "no format 'pdf'; there are terminal, json, markdown"),
+        (("env-check", "--report", "x.pdf"), "x.pdf: the extension of a report says its format"),
+        (("env-check", "--report", "/no/such/folder/x.json"), "/no/such/folder is not a folder"),
+        (("env-check", "--select", "nvdia/"), "no check begins with 'nvdia/'"),
+        (("env-check", "--python", "/no/python"), "--python /no/python: no such program"),
+        (("env-check", "--root", "/no/root"), "root /no/root is not a folder"),
+        (("env-check", "--timeout", "0"), "'--timeout'"),
+        (("env-check", "--quick", "--deep"), "--quick and --deep exclude each other"),
+        (("env-check", "--lang", "fr"), "'--lang'"),
+        (("env-check", "--no-such-option"), "--no-such-option"),
+        (("no-such-command",), "no-such-command"),
+        (("render", "/etc/hostname"), "/etc/hostname is not a report"),
+        (("bundle", "-o", "x.rar"), "x.rar: a bundle is a .tar.gz"),
+        (("bundle", "-o", "/no/such/folder/x.tar.gz"), "/no/such/folder is not a folder"),
+        (("checks", "show", "no/such"), "no check 'no/such'"),
+        (("schema", "nothing"), "no document 'nothing'"),
+    ],
+)
+def test_what_the_user_can_put_right_is_one_line_and_exit_2(arguments, says):
+    done = diag(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_document_and_the_files_say_the_same(tmp_path):
+    report, page = tmp_path / "r.json", tmp_path / "r.md"
+    done = diag("env-check", "-", "--format", "json", "--report", report, "--report", page, stdin=FAULTY)
+    assert json.loads(done.stdout) == json.loads(report.read_text())
+    assert "torch/device-unavailable" in page.read_text()
+    assert stat.S_IMODE(report.stat().st_mode) == 0o644
+
+
+def test_quiet_leaves_the_exit_code_alone(tmp_path):
+    done = diag("env-check", "-", "--quiet", "--report", tmp_path / "r.json", stdin=FAULTY)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "fail"
+
+
+def test_a_report_takes_another_form_and_keeps_its_exit_code(tmp_path):
+    diag("env-check", "-", "--quiet", "--report", tmp_path / "r.json", stdin=FAULTY)
+    done = diag("render", tmp_path / "r.json", "--format", "markdown")
+    assert done.returncode == 1
+    assert done.stdout.startswith("# diag: fail")
+
+
+def test_chinese_is_spoken():
+    done = diag("env-check", "-", "--lang", "zh", stdin=FAULTY)
+    assert "机器有设备，但 torch 看不到" not in done.stdout  # the title; the summary is what is shown
+    assert "报告没有可用设备" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["terminal", "json", "markdown"])
+def test_output_that_cannot_encode_is_still_a_document(form):
+    done = diag("env-check", "-", "--lang", "zh", "--format", form, stdin=FAULTY, PYTHONIOENCODING="ascii")
+    assert done.returncode == 1
+    assert form != "json" or json.loads(done.stdout)["language"] == "zh"
+
+
+def test_names_and_addresses_are_replaced_unless_asked_not_to():
+    prompts = (f"[root@node-{number} ~]# nvidia-smi\nbash: nvidia-smi: command not found\n" for number in (16, 17))
+    text = "".join(prompts) + FAULTY
+    closed = diag("env-check", "-", "--format", "json", stdin=text)
+    opened = diag("env-check", "-", "--format", "json", "--no-redact", stdin=text)
+    assert "node-17" not in closed.stdout
+    assert "node-17" in opened.stdout
+
+
+def test_several_files_of_two_machines_are_told_apart(tmp_path):
+    (tmp_path / "a.txt").write_text(FAULTY)
+    (tmp_path / "b.txt").write_text(HEALTHY.replace("2.4.0", "2.5.1"))
+    done = diag("env-check", tmp_path / "a.txt", tmp_path / "b.txt", "--format", "json")
+    assert [one["scope"] for one in json.loads(done.stdout)["findings"]] == ["a.txt"]
+
+
+def test_a_closed_pipe_is_no_traceback():
+    done = subprocess.run(
+        f"{sys.executable} -c 'from diag.cli import main; main()' checks list | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+
+
+def test_a_full_disk_is_one_line_and_the_document_is_out():
+    done = diag("env-check", "-", "--format", "json", "--report", "/dev/full", stdin=FAULTY)
+    assert done.returncode == 2 or "extension" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_stdout_on_a_full_disk_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run((*DIAG, "env-check", "-"), input=b"x", stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+
+
+@pytest.fixture
+def hanging_tool(tmp_path) -> Path:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\ntrap '' TERM\nsleep 600\n")
+    tool.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_no_process(hanging_tool, sent, code):
+    path = f"{hanging_tool}:{os.environ['PATH']}"
+    running = subprocess.Popen(
+        (*DIAG, "env-check", "--quick"), env={**os.environ, "PATH": path}, stdout=subprocess.DEVNULL
+    )
+    while not any("sleep" in one.name() for one in psutil.Process(running.pid).children(recursive=True)):
+        time.sleep(0.05)
+    started = psutil.Process(running.pid).children(recursive=True)
+    running.send_signal(sent)
+    assert running.wait(20) == code
+    assert not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_the_time_bound_holds_and_makes_the_run_incomplete(hanging_tool):
+    start = time.monotonic()
+    done = diag(
+        "env-check", "--quick", "--timeout", "1", "--format", "json", PATH=f"{hanging_tool}:{os.environ['PATH']}"
+    )
+    assert time.monotonic() - start < 10
+    assert done.returncode == 4
+    assert "nvidia-smi" in json.loads(done.stdout)["incomplete"][0]
+
+
+def test_a_bundle_of_this_host_is_judged_like_the_host(tmp_path):
+    path = tmp_path / "b.tar.gz"
+    made = diag("bundle", "-o", path, "--quick")
+    assert made.returncode == 0
+    live, opened = (json.loads(diag("env-check", *one, "--format", "json").stdout) for one in (("--quick",), (path,)))
+    assert {(one["id"], one["status"]) for one in live["results"]} == {
+        (one["id"], one["status"]) for one in opened["results"]
+    }
+    assert live["verdict"] == opened["verdict"]
+    assert tarfile.is_tarfile(path)
+
+
+def test_nothing_is_written_but_the_cache(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    done = diag("env-check", "--quick", HOME=str(home), XDG_CACHE_HOME="", XDG_CONFIG_HOME="")
+    assert done.returncode == 4
+    assert [str(one.relative_to(home)) for one in home.rglob("*") if one.is_file()] == [".cache/diag/redact.key"]
+
+
+def test_no_home_no_environment():
+    done = subprocess.run((*DIAG, "env-check", "--quick"), env={}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (4, "")
+
+
+def test_a_bug_is_a_block_to_paste_and_exit_3(tmp_path):
+    spoiled = "import diag.report; diag.report.assemble = None; from diag.cli import main; main()"
+    done = subprocess.run((sys.executable, "-c", spoiled, "env-check", "-"), input="x", capture_output=True, text=True)
+    assert done.returncode == 3
+    assert done.stderr.startswith("diag met a bug of its own")
+    assert "```" in done.stderr
+
+
+def test_help_names_every_command_and_imports_nothing_heavy():
+    done = subprocess.run(
+        (sys.executable, "-X", "importtime", *DIAG[1:], "--help"), capture_output=True, text=True, check=True
+    )
+    assert all(name in done.stdout for name in ("env-check", "bundle", "render", "selftest", "schema", "checks"))
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert imported.isdisjoint({"pydantic", "rich", "yaml", "jinja2", "torch"})

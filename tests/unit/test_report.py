@@ -1,0 +1,77 @@
+import pytest
+
+from diag.check import Check
+from diag.facts import Facts, Origin
+from diag.finding import Evidence, Finding, Remedy, Result
+from diag.report import Judged, Report, Source, assemble
+
+SOURCE = Source(kind="paste", name="x")
+
+
+def rule(id: str, severity="error", **options) -> Check:
+    words = {
+        "en": {"title": f"{id} {{n}}", "summary": f"{id} has {{n}}", "cause": "because"},
+        "zh": {"title": "标题 {n}", "summary": "有 {n}", "cause": "因为"},
+    }
+    fix = Remedy(title={"en": "do {n}", "zh": "做 {n}"}, commands=("run {n}",), safety="safe")
+    return Check(id, severity, "host", (), lambda facts: (), words, remedies=(fix,), **options)
+
+
+def found(check: Check, line=1, confidence="high") -> Result:
+    evidence = Evidence(says="seen", origin=Origin(capture="x", line=line, quote="q"))
+    finding = Finding(values={"n": line}, confidence=confidence, evidence=(evidence,), check=check.id)
+    return Result(check=check.id, severity=check.severity, status="fail", findings=(finding,))
+
+
+def report(*results: Result, checks=(), incomplete=(), language="en") -> Report:
+    judged = Judged(Facts(), results, incomplete=incomplete)
+    return assemble(judged, {one.id: one for one in checks}, language=language, tool="0", command="c", source=SOURCE)
+
+
+ERROR, WARNING, INFO = rule("a/error"), rule("a/warning", "warning"), rule("a/info", "info")
+ALL = (ERROR, WARNING, INFO)
+
+
+@pytest.mark.parametrize(
+    ("checks", "incomplete", "verdict", "codes"),
+    [
+        ((), (), "pass", (0, 0, 0)),
+        ((INFO,), (), "pass", (0, 0, 0)),
+        ((WARNING,), (), "warn", (0, 1, 0)),
+        ((ERROR,), (), "fail", (1, 1, 0)),
+        ((), ("why",), "incomplete", (4, 4, 4)),
+        ((WARNING,), ("why",), "incomplete", (4, 1, 4)),
+        ((ERROR,), ("why",), "fail", (1, 1, 4)),
+    ],
+)
+def test_verdict_and_exit_codes(checks, incomplete, verdict, codes):
+    made = report(*map(found, checks), checks=ALL, incomplete=incomplete)
+    assert made.verdict == verdict
+    assert tuple(made.exit_code(fail_on) for fail_on in ("error", "warning", "never")) == codes
+
+
+def test_findings_stand_by_cause_severity_confidence_and_line():
+    cause = rule("z/cause", "warning", explains=("a/error",))
+    second, unsure = rule("a/second"), rule("a/unsure")
+    results = [found(ERROR, 1), found(second, 9), found(unsure, 2, "low"), found(cause, 30)]
+    made = report(*results, checks=(ERROR, second, unsure, cause))
+    assert [one.id for one in made.findings] == ["a/second", "a/unsure", "z/cause", "a/error"]
+    assert made.findings[2].related == ("a/error",)
+
+
+def test_wording_is_filled_in_the_language_asked_for():
+    made = report(found(ERROR, 7), checks=ALL, language="zh")
+    finding = made.findings[0]
+    assert (finding.title, finding.summary, finding.remedies[0].title) == ("标题 7", "有 7", "做 7")
+    assert finding.remedies[0].commands == ("run 7",)
+
+
+def test_a_document_survives_being_written_and_read():
+    made = report(found(ERROR), checks=ALL)
+    assert Report.model_validate_json(made.model_dump_json(by_alias=True)) == made
+
+
+def test_the_fingerprint_names_check_scope_and_subject_not_the_figures():
+    one, other = (found(ERROR, line).findings[0] for line in (1, 2))
+    assert one.fingerprint == other.fingerprint
+    assert one.fingerprint != one.model_copy(update={"subject": "gpu1"}).fingerprint
