@@ -17,6 +17,9 @@ LINE_CAP = 64 * 1024
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 """Terminal escape sequences: CSI (colours, cursor), OSC and other strings (titles, links), the two-character ones."""
 
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Control characters that no text needs: all but tab, line feed and carriage return."""
+
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -33,8 +36,10 @@ class Line(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """The text without terminal escape sequences."""
-    return ANSI.sub("", text) if "\x1b" in text else text
+    """The text without terminal escape sequences and control characters; tabs and line ends stay."""
+    if not CONTROL.search(text):
+        return text
+    return CONTROL.sub("", ANSI.sub("", text))
 
 
 def decode(raw: bytes) -> str:

@@ -63,6 +63,8 @@ def test_exit_codes(text, options, code):
         (("env-check", "--python", "/no/python"), "--python /no/python: no such program"),
         (("env-check", "--root", "/no/root"), "root /no/root is not a folder"),
         (("env-check", "--timeout", "0"), "'--timeout'"),
+        (("env-check", "--launch", "ls -l"), "--launch 'ls -l': no engine is started in it"),
+        (("env-check", "--launch", "vllm serve 'half"), "no engine is started in it"),
         (("env-check", "--quick", "--deep"), "--quick and --deep exclude each other"),
         (("env-check", "--lang", "fr"), "'--lang'"),
         (("env-check", "--no-such-option"), "--no-such-option"),

@@ -13,11 +13,13 @@ from pathlib import Path
 
 from diag import __version__, bundle, engine, plugins, sources, summary
 from diag.check import Check
+from diag.cli import progress
 from diag.cli.options import Live, Output, Scope
 from diag.cli.place import config_folder, redact_key, target_python
 from diag.engine import Examination
 from diag.errors import DiagError
-from diag.facts import Accelerator, Host
+from diag.facts import Accelerator, Host, LaunchArguments
+from diag.learn import learn
 from diag.output import written
 from diag.plugins import Loaded
 from diag.probe import COSTS
@@ -38,9 +40,10 @@ def run(command: str, asked: list[str], *, output: Output, scope: Scope, live: L
     chosen = selected(loaded.checks.values(), scope)
     opened: list[sources.Source] = open_sources(asked, deadline) if asked else [live_host(live, deadline)]
     if launch is not None:
-        opened.append(sources.Asked({"launch": launch}))
+        opened.append(planned(launch, loaded))
     probes = tuple(loaded.probes.values())
-    examination = engine.examine(chain.from_iterable(one.captures(probes) for one in opened), loaded, chosen)
+    with progress.shown("examining this host" if not asked else "reading"):
+        examination = engine.examine(chain.from_iterable(one.captures(probes) for one in opened), loaded, chosen)
     broken = (*examination.broken, *(lost for one in opened if isinstance(one, bundle.Bundle) for lost in one.broken))
     report = assemble(
         Judged(
@@ -65,6 +68,14 @@ def run(command: str, asked: list[str], *, output: Output, scope: Scope, live: L
         known = opened[0].known
         report = redacted(report, Known(known.hosts + told, known.users, known.homes))
     return emit(report, output, loaded)
+
+
+def planned(launch: str, loaded: Loaded) -> sources.Asked:
+    """The launch line that is asked about; one that no probe understands is a mistake."""
+    asked = sources.Asked({"launch": launch})
+    if learn(asked.captures(()), loaded).facts.first(LaunchArguments) is None:
+        raise DiagError(f"--launch {launch!r}: no engine is started in it")
+    return asked
 
 
 def load(scope: Scope) -> Loaded:

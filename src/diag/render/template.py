@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jinja2
 
 from diag.render.words import WORDS
 from diag.report import Report
+from diag.text import plain
 
 
 def render(report: Report, template: Path) -> str:
@@ -26,21 +28,12 @@ def render(report: Report, template: Path) -> str:
 
 def _line(text: str) -> str:
     """Text of one line that Markdown takes literally."""
-    flat = " ".join(text.split())
+    flat = " ".join(plain(text).split())
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>#|~!" else sign for sign in flat)
 
 
 def _fence(text: str) -> str:
     """Text as a code span that no backtick in it can end."""
-    flat = " ".join(text.split())
-    longest = max((len(run) for run in flat.replace("`", " ` ").split() if set(run) == {"`"}), default=0)
-    ticks = "`" * (max(longest, _run(flat)) + 1)
+    flat = " ".join(plain(text).split())
+    ticks = "`" * (max(map(len, re.findall("`+", flat)), default=0) + 1)
     return f"{ticks} {flat} {ticks}" if "`" in flat else f"{ticks}{flat}{ticks}"
-
-
-def _run(text: str) -> int:
-    longest = current = 0
-    for sign in text:
-        current = current + 1 if sign == "`" else 0
-        longest = max(longest, current)
-    return longest

@@ -5,13 +5,13 @@ Into a pipe go plain lines of any length; on a terminal they are coloured and wr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from diag.render import Look
 from diag.render.words import WORDS
 from diag.report import Report, ReportedFinding
+from diag.text import plain
 
 STYLES = {
     "pass": "bold green",
@@ -24,7 +24,6 @@ STYLES = {
     "command": "cyan",
     "faint": "dim",
 }
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Row(NamedTuple):
@@ -38,7 +37,7 @@ class Row(NamedTuple):
 
 def render(report: Report, look: Look) -> str:
     """The report as lines."""
-    rows = [Row(CONTROL.sub("?", row.head), CONTROL.sub("?", row.text), *row[2:]) for row in _rows(report)]
+    rows = [Row(plain(row.head), plain(row.text), *row[2:]) for row in _rows(report)]
     if look.width or look.colour:
         return _painted(rows, look)
     return "".join(f"{row.head}{row.text}".rstrip() + "\n" for row in rows)
