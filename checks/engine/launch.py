@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import zip_longest
 
-from diag.api import Capture, Engine, Fact, LaunchArguments, Line, probe
+from diag.api import Capture, Engine, Fact, LaunchArguments, probe
 
+CONTINUED = re.compile(r"\\\r?\n")
 MODULES = re.compile(r"^(vllm|sglang)(?:\.|$)")
 PROGRAMS = ("vllm", "sglang")
 SUBCOMMANDS = ("serve", "bench", "chat", "complete", "run-batch")
@@ -20,7 +22,7 @@ SUBCOMMANDS = ("serve", "bench", "chat", "complete", "run-batch")
 @probe("launch", tells=(LaunchArguments, Engine))
 def launch(capture: Capture) -> Iterator[Fact]:
     """The engine, the model and the flags of a launch line."""
-    text = capture.content.replace("\\\n", " ")
+    text = CONTINUED.sub(" ", capture.content)
     try:
         words = shlex.split(text, comments=True)
     except ValueError:
@@ -32,21 +34,23 @@ def launch(capture: Capture) -> Iterator[Fact]:
     positional, flags = _parted(rest)
     named = dict(flags)
     model = named.get("model", named.get("model-path", positional[0] if positional else ""))
-    origin = capture.origin(Line(1, text.strip()))
+    origin = capture.said(text.strip())
     yield Engine(origin=origin, name=engine, role="planned")
     yield LaunchArguments(origin=origin, engine=engine, model=model, flags=tuple(flags))
 
 
 def _engine(words: list[str]) -> tuple[str, list[str]] | None:
     """The engine that a command starts, and the words after it."""
-    for place, word in enumerate(words):
+    named: tuple[str, int] | None = None
+    for place, (word, following) in enumerate(zip_longest(words, words[1:], fillvalue=""), 1):
         program = word.rpartition("/")[2]
-        if program in PROGRAMS:
-            rest = words[place + 1 :]
-            return program, rest[1:] if rest[:1] and rest[0] in SUBCOMMANDS else rest
-        if word == "-m" and place + 1 < len(words) and (found := MODULES.match(words[place + 1])):
-            return found[1], words[place + 2 :]
-    return None
+        if program in PROGRAMS and following in SUBCOMMANDS:
+            return program, words[place + 1 :]
+        if word == "-m" and (found := MODULES.match(following)):
+            return found[1], words[place + 1 :]
+        if program in PROGRAMS and named is None:
+            named = program, place
+    return (named[0], words[named[1] :]) if named else None
 
 
 def _parted(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:

@@ -8,18 +8,20 @@ from collections.abc import Iterator
 from diag.api import Capture, Fact, Host, Line, MemoryBandwidth, Mount, Recognise, Request, Text, probe
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
-SIZE = re.compile(r"^(\d+(?:\.\d+)?)([KMGTP]?)i?B?$")
-HEADS = {"1K-blocks": 2**10, "1024-blocks": 2**10, "1B-blocks": 1, "1M-blocks": 2**20, "512-blocks": 512}
+SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)([KMGTP]?)i?B?")
+BLOCKS = re.compile(r"(\d{1,6})([KMGT]?)B?-")
+"""The unit that heads a column of `df`: `1K-blocks`, `1024-blocks`; without one each size carries its own."""
+HEADS = ("Filesystem", "文件系统")
 KERNEL_WORDS = ("kernel:", "NVRM:", "amdgpu", "pcieport ", "mce:", "oom-kill", "Out of memory:")
 COPY_SECONDS = 0.004
 COPY_MIB = (16, 64)
 
 
-@probe("proc/meminfo", tells=(Host,), path="/proc/meminfo", recognise=Recognise(("MemTotal:",), r"^\s*MemTotal:", 60))
+@probe("proc/meminfo", tells=(Host,), path="/proc/meminfo", recognise=Recognise(("MemTotal:",), r"^\W*MemTotal:", 60))
 def meminfo(capture: Capture) -> Iterator[Fact]:
     """Physical memory."""
     for line in capture.lines():
-        if found := re.match(r"\s*MemTotal:\s*(\d+) kB", line.text):
+        if found := re.match(r"\W*MemTotal:\s*(\d{1,15}) kB", line.text):
             yield Host(origin=capture.origin(line), memory_bytes=int(found[1]) * 1024)
             return
 
@@ -39,12 +41,12 @@ def cpuinfo(capture: Capture) -> Iterator[Fact]:
     "os-release",
     tells=(Host,),
     path="/etc/os-release",
-    recognise=Recognise(("PRETTY_NAME=",), r"^\s*PRETTY_NAME=", lines=20),
+    recognise=Recognise(("PRETTY_NAME=",), r"^\W*PRETTY_NAME=", lines=20),
 )
 def os_release(capture: Capture) -> Iterator[Fact]:
     """The distribution."""
     for line in capture.lines():
-        if found := re.match(r"""\s*PRETTY_NAME=["']?([^"']+)""", line.text):
+        if found := re.match(r"""\W*PRETTY_NAME=["']?([^"']+)""", line.text):
             yield Host(origin=capture.origin(line), os=found[1].strip())
             return
 
@@ -53,32 +55,49 @@ def os_release(capture: Capture) -> Iterator[Fact]:
 def hostname(capture: Capture) -> Iterator[Fact]:
     """What the machine calls itself."""
     if name := capture.content.strip():
-        yield Host(origin=capture.origin(Line(1, name)), name=name)
+        yield Host(origin=capture.said(name), name=name)
 
 
 @probe(
     "df",
     tells=(Mount,),
     command=("df", "-kP", "/dev/shm"),
-    recognise=Recognise(("Filesystem",), r"^\s*Filesystem\s+.*(?:Size|blocks).*Mounted on", lines=60),
+    recognise=Recognise(HEADS, r"^\W*(?:Filesystem\s.*(?:Size|blocks).*Mounted on|文件系统\s.*挂载点)", lines=60),
 )
 def df(capture: Capture) -> Iterator[Fact]:
     """Size and free space of mounted file systems, in whichever unit `df` printed them."""
-    unit = None
+    unit, kind = 0, 0
+    wrapped: list[str] = []
     for line in capture.lines():
-        words = line.text.split()
-        if words[:1] == ["Filesystem"]:
-            unit = HEADS.get(words[1], 1)
-        elif unit and len(words) >= 6 and words[-1].startswith("/"):
-            size, free = (_bytes(word, unit) for word in (words[1], words[3]))
-            if size is not None:
-                yield Mount(
-                    origin=capture.origin(line), path=words[-1], kind=words[0], size_bytes=size, free_bytes=free
-                )
+        words = [*wrapped, *line.text.split()]
+        wrapped = []
+        if words[:1] and words[0] in HEADS:
+            kind = 1 if words[1:2] in (["Type"], ["类型"]) else 0
+            unit = _unit(words[1 + kind : 2 + kind])
+        elif unit and len(words) == 1:
+            wrapped = words
+        elif unit and (found := _mount(capture, line, words, unit, kind=kind)):
+            yield found
+        elif unit and words:
+            unit = 0
+
+
+def _unit(head: list[str]) -> int:
+    found = BLOCKS.match(head[0]) if head else None
+    return int(found[1]) * UNITS[found[2]] if found else 1
+
+
+def _mount(capture: Capture, line: Line, words: list[str], unit: int, *, kind: int) -> Mount | None:
+    """The mount of a row; its kind is the type where there is a column of types, else the device."""
+    path = next(iter(words[5 + kind :]), "")
+    if not path.startswith("/") or not words[4 + kind].endswith(("%", "-")):
+        return None
+    size, free = (_bytes(words[place + kind], unit) for place in (1, 3))
+    return Mount(origin=capture.origin(line), path=path, kind=words[kind], size_bytes=size, free_bytes=free)
 
 
 def _bytes(word: str, unit: int) -> int | None:
-    found = SIZE.match(word)
+    found = SIZE.fullmatch(word)
     if found is None:
         return None
     return int(float(found[1]) * (UNITS[found[2]] if found[2] else unit))
@@ -91,7 +110,9 @@ def _bytes(word: str, unit: int) -> int | None:
 )
 def kernel_log(capture: Capture) -> Iterator[Fact]:
     """Lines of the kernel's log."""
-    yield Text(origin=capture.origin(next(iter(capture.lines()))), content="", kinds=("kernel-log",))
+    line = next((line for line in capture.lines() if line.text.strip()), None)
+    if line:
+        yield Text(origin=capture.origin(line), content="", kinds=("kernel-log",))
 
 
 def next_copy(taken: tuple[Capture, ...]) -> Request | None:
@@ -117,7 +138,7 @@ def memory_copy(capture: Capture) -> Iterator[Fact]:
     if (measured := capture.document("diag/host-memory/1")) and measured["seconds"] > 0:
         gbps = measured["bytes"] / measured["seconds"] / 1e9
         yield MemoryBandwidth(
-            origin=capture.origin(Line(1, f"{measured['bytes']} bytes in {measured['seconds']:.6f} s")),
+            origin=capture.said(f"{measured['bytes']} bytes in {measured['seconds']:.6f} s"),
             subject="host, one core",
             gbps=round(gbps, 2),
             bytes=measured["bytes"],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
+from urllib.parse import unquote
 
 from diag.api import (
     Capture,
@@ -23,8 +25,19 @@ from diag.api import (
 )
 
 ENGINES = ("vllm", "sglang")
-FROZEN = re.compile(r"^\s*([A-Za-z0-9][\w.\-]*)(?:\[[\w,\s\-]*\])?==([\w.+!\-]+)\s*(?:\\|;.*|#.*)?$")
-ROW = re.compile(r"^\s*([A-Za-z0-9][\w.\-]*)\s+(\d[\w.+!\-]*)(?:\s+(\S.*?))?\s*$")
+NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
+VERSION = re.compile(r"\d[\w.+!\-]*")
+CONDA_NAME = re.compile(r"_?[A-Za-z0-9][\w.\-]*")
+CONDA_NAMES = {"pytorch": "torch"}
+"""Distributions that conda calls by another name."""
+PINNED = re.compile(r"^[\s>]*([A-Za-z0-9][\w.\-]*)==(\d[\w.+!\-]*)\s*$")
+WHEEL = re.compile(
+    r"^[\s>]*([A-Za-z0-9][\w.\-]*) @ (?:file|https?)://\S*/[\w.]+-(\d[\w.+!%]*)(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl\b"
+)
+EDITABLE = re.compile(r"^[\s>]*# Editable .*\(([A-Za-z0-9][\w.\-]*)==(\d[\w.+!\-]*)\)\s*$")
+UNVERSIONED = re.compile(r"^[\s>]*(?:-e \S|[A-Za-z0-9][\w.\-]* @ \S)")
+FROZEN_LINE = "|".join(one.pattern for one in (PINNED, EDITABLE, UNVERSIONED))
+MANY = 99
 WHOLE_LIST = 25
 """Packages from which a pasted list is taken for an environment's whole; engines bring more than a hundred."""
 TORCH_WORDS = (("hip", "rocm"), ("cuda", "cuda"), ("xpu", "xpu"))
@@ -42,7 +55,7 @@ def packages(capture: Capture) -> Iterator[Fact]:
     document = capture.document("diag/packages/1")
     if document is None:
         return
-    origin = capture.origin(Line(1, f"{document['executable']} (Python {document['python']})"))
+    origin = capture.said(f"{document['executable']} (Python {document['python']})")
     yield Python(
         origin=origin, version=document["python"], executable=document["executable"], prefix=document["prefix"]
     )
@@ -58,7 +71,7 @@ def packages(capture: Capture) -> Iterator[Fact]:
 
 
 def _package(capture: Capture, name: str, told: dict[str, str]) -> Iterator[Fact]:
-    origin = capture.origin(Line(1, f"{name} {told['version']} in {told['location']}"))
+    origin = capture.said(f"{name} {told['version']} in {told['location']}")
     yield Package(
         origin=origin,
         name=name,
@@ -74,11 +87,11 @@ def _torch(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
     words, executable = document["torch"], document["executable"]
     if words is None:
         reason = f"no torch on the path of {executable}"
-        origin = capture.origin(Line(1, reason))
+        origin = capture.said(reason)
         yield Unavailable(origin=origin, what="torch", reason=reason, how="missing", tells=("TorchBuild",))
     elif "__version__" in words:
         backend = next(((name, str(words[word])) for word, name in TORCH_WORDS if words.get(word)), ("cpu", ""))
-        origin = capture.origin(Line(1, f"torch/version.py: {words['__version__']}"))
+        origin = capture.said(f"torch/version.py: {words['__version__']}")
         yield TorchBuild(
             origin=origin,
             version=words["__version__"],
@@ -91,38 +104,74 @@ def _torch(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
 @probe(
     "pip/freeze",
     tells=(Package, PackageList, Engine),
-    recognise=Recognise(literals=("==",), pattern=FROZEN.pattern, each=True, lines=3, at_least=2),
+    recognise=Recognise(literals=("==", " @ ", "-e "), pattern=FROZEN_LINE, each=True, lines=3, at_least=2),
 )
 def pip_freeze(capture: Capture) -> Iterator[Fact]:
-    """`pip freeze`: a `name==version` a line; a long one is taken to be whole."""
-    told = [
-        fact for line in capture.lines() if (found := FROZEN.match(line.text)) for fact in _pasted(capture, line, found)
-    ]
+    """`pip freeze`: a `name==version` a line, or where it was installed from; a long one is taken to be whole."""
+    told: list[Fact] = []
+    whole = True
+    for line in capture.lines():
+        if found := PINNED.match(line.text) or EDITABLE.match(line.text) or WHEEL.match(line.text):
+            told += _pasted(capture, line, found[1], unquote(found[2]))
+        elif UNVERSIONED.match(line.text):
+            whole = False
     yield from told
-    if len(told) >= WHOLE_LIST:
-        yield PackageList(origin=told[0].origin, count=len(told))
+    if whole and len(told) >= WHOLE_LIST:
+        yield PackageList(origin=told[0].origin, count=_count(told))
 
 
 @probe(
     "pip/list",
     tells=(Package, PackageList, Engine),
-    recognise=Recognise(literals=("Package",), pattern=r"^\s*Package\s+Version\b", lines=2_000),
+    recognise=Recognise(literals=("Package",), pattern=r"^\W*Package\s+Version\b", lines=2_000),
 )
 def pip_list(capture: Capture) -> Iterator[Fact]:
     """`pip list` and `uv pip list`: a table under `Package Version`, which ends at the first line of another shape."""
+    lines = capture.lines()
+    columns = 2 if next(lines).text.split()[-1:] == ["Version"] else MANY
     told: list[Fact] = []
-    for line in list(capture.lines())[1:]:
-        if found := ROW.match(line.text):
-            told += _pasted(capture, line, found)
-        elif line.text.strip() and not set(line.text.strip()) <= set("- "):
+    last = ""
+    for line in lines:
+        words, last = line.text.split(), line.text.strip()
+        if 2 <= len(words) <= columns and NAME.fullmatch(words[0]) and VERSION.fullmatch(words[1]):
+            told += _pasted(capture, line, words[0], words[1])
+        elif told or not set(last) <= set("- "):
             break
+    yield from _listed(told, last)
+
+
+@probe(
+    "conda/list",
+    tells=(Package, PackageList, Engine),
+    recognise=Recognise(("# packages in environment at ",), r"^\W*packages in environment at ", lines=2_000),
+)
+def conda_list(capture: Capture) -> Iterator[Fact]:
+    """`conda list`: name, version, build and channel; one that pip installed has the channel `pypi`."""
+    told: list[Fact] = []
+    last = ""
+    for line in islice(capture.lines(), 1, None):
+        words, last = line.text.split(), line.text.strip()
+        if 3 <= len(words) <= 4 and CONDA_NAME.fullmatch(words[0]) and VERSION.fullmatch(words[1]):
+            installer = "pip" if words[-1] == "pypi" else "conda"
+            told += _pasted(capture, line, CONDA_NAMES.get(words[0], words[0]).lstrip("_"), words[1], installer)
+        elif not last.startswith("#"):
+            break
+    yield from _listed(told, last)
+
+
+def _listed(told: list[Fact], last: str) -> Iterator[Fact]:
+    """The packages of a table, and that they are all, unless dots stand for those left out."""
     yield from told
-    if told:
-        yield PackageList(origin=told[0].origin, count=len(told))
+    if told and not (last and set(last) <= set("[].… ")):
+        yield PackageList(origin=told[0].origin, count=_count(told))
 
 
-def _pasted(capture: Capture, line: Line, found: re.Match[str]) -> Iterator[Fact]:
-    name = canonical(found[1])
-    yield Package(origin=capture.origin(line), name=name, version=found[2])
+def _count(told: list[Fact]) -> int:
+    return sum(isinstance(fact, Package) for fact in told)
+
+
+def _pasted(capture: Capture, line: Line, name: str, version: str, installer: str = "") -> Iterator[Fact]:
+    name = canonical(name)
+    yield Package(origin=capture.origin(line), name=name, version=version, installer=installer)
     if name in ENGINES:
-        yield Engine(origin=capture.origin(line), name=name, version=found[2])
+        yield Engine(origin=capture.origin(line), name=name, version=version)

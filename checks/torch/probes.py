@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from diag.api import (
@@ -18,11 +19,22 @@ from diag.api import (
     probe,
 )
 
-TOO_OLD = re.compile(r"driver on your system is too old \(found version (\d+)\)")
-UNFIT = re.compile(r"^(?:.*\| )?\s*(\S.*?) with CUDA capability (sm_\d+\w*) is not compatible with the current PyTorch")
-SUPPORTS = re.compile(r"The current PyTorch install supports CUDA capabilities ((?:sm_\d+\w*\s*|compute_\d+\w*\s*)+)")
+TOO_OLD = re.compile(r"driver on your system is too old \(found version (\d{4,6})\)")
+UNFIT, SUPPORTS = (
+    " is not compatible with the current PyTorch",
+    "The current PyTorch install supports CUDA capabilities ",
+)
+CAPABILITY = " with CUDA capability "
+ARCHITECTURE = re.compile(r"(?:sm|compute)_\w{1,6}")
+MAKERS = (
+    ("nvidia", ("NVIDIA", "Tesla", "GeForce", "TITAN", "Quadro")),
+    ("amd", ("AMD", "Radeon")),
+    ("intel", ("Intel",)),
+)
 NO_TORCH = "No module named 'torch'"
-FORM = re.compile(r"^\s*[-*]\s+(GPU|PyTorch [Vv]ersion|Driver Version)\b[^:]*:\s*(\S.*?)\s*$")
+NOT_FOUND = re.compile(r"^\W{0,3}(?:\S.* )?ModuleNotFoundError: No module named 'torch'\s*$")
+"""Not where it is set in by more: so pip prints what a package's build met in an environment of its own."""
+FORM = re.compile(r"^\s*[-*]\s+(GPU|PyTorch [Vv]ersion|Driver Version)\b[^:]*:\s*(\S.*)")
 
 
 @probe(
@@ -41,14 +53,14 @@ def torch(capture: Capture) -> Iterator[Fact]:
         return
     if error := document.get("error"):
         yield Unavailable(
-            origin=capture.origin(Line(1, error)),
+            origin=capture.said(error),
             what="torch",
             reason=error,
             how="missing" if NO_TORCH in error else "failed",
             tells=("TorchBuild",),
         )
         return
-    build, origin = document["build"], capture.origin(Line(1, f"torch {document['build']['version']}"))
+    build, origin = document["build"], capture.said(f"torch {document['build']['version']}")
     backend, version = backend_of(build)
     yield TorchBuild(
         origin=origin,
@@ -59,16 +71,20 @@ def torch(capture: Capture) -> Iterator[Fact]:
         available=document["available"],
         architectures=tuple(build["architectures"]),
     )
-    for device in document["devices"]:
-        yield Accelerator(
-            origin=capture.origin(Line(1, device.get("name", ""))),
-            vendor=_vendor(device.get("name", "")),
-            name=device.get("name", ""),
-            index=device["index"],
-            memory_mib=device.get("memory_bytes", 0) / 2**20 or None,
-            architecture=device.get("architecture", ""),
-            seen_by="torch",
-        )
+    yield from (_listed(capture, device) for device in document["devices"])
+
+
+def _listed(capture: Capture, device: dict[str, Any]) -> Accelerator:
+    name = device.get("name", "")
+    return Accelerator(
+        origin=capture.said(name),
+        vendor=_vendor(name),
+        name=name,
+        index=device["index"],
+        memory_mib=device.get("memory_bytes", 0) / 2**20 or None,
+        architecture=device.get("architecture", ""),
+        seen_by="torch",
+    )
 
 
 def backend_of(build: dict[str, Any]) -> tuple[str, str]:
@@ -80,57 +96,72 @@ def backend_of(build: dict[str, Any]) -> tuple[str, str]:
 
 
 def _vendor(name: str) -> str:
-    return next((vendor for vendor in ("nvidia", "amd", "intel") if name.lower().startswith(vendor)), "")
+    return next((maker for maker, words in MAKERS if name.startswith(words)), "")
 
 
 @probe(
     "torch/driver-warning",
     tells=(Driver,),
-    recognise=Recognise(literals=("driver on your system is too old",), each=True, lines=10_000),
+    recognise=Recognise(literals=("driver on your system is too old",), each=True, lines=50),
 )
 def driver_warning(capture: Capture) -> Iterator[Fact]:
     """The CUDA version that the driver offers, as torch found it: 11060 is 11.6."""
+    told: set[int] = set()
     for line in capture.lines():
-        if found := TOO_OLD.search(line.text):
-            number = int(found[1])
+        if (found := TOO_OLD.search(line.text)) and (number := int(found[1])) not in told:
+            told.add(number)
             offers = f"{number // 1000}.{number % 1000 // 10}"
             yield Driver(origin=capture.origin(line), vendor="nvidia", offers=offers)
-            return
 
 
 @probe(
     "torch/architecture-warning",
     tells=(Accelerator, TorchBuild),
-    recognise=Recognise(
-        literals=("is not compatible with the current PyTorch", "The current PyTorch install supports"),
-        lines=3,
-    ),
+    recognise=Recognise(literals=(UNFIT, SUPPORTS), each=True, lines=8),
 )
 def architecture_warning(capture: Capture) -> Iterator[Fact]:
-    """The device that torch has no kernels for, and the architectures that it has."""
+    """The devices that torch has no kernels for, and the architectures that it has."""
+    told: set[tuple[str, ...]] = set()
     for line in capture.lines():
-        if found := UNFIT.search(line.text):
-            yield Accelerator(
-                origin=capture.origin(line),
-                vendor="nvidia",
-                name=found[1],
-                architecture=found[2],
-                seen_by="torch",
-            )
-        elif found := SUPPORTS.search(line.text):
-            yield TorchBuild(origin=capture.origin(line), backend="cuda", architectures=tuple(found[1].split()))
+        fact = _unfit(capture, line) or _supports(capture, line)
+        if fact and (content := tuple(map(str, fact.told().values()))) not in told:
+            told.add(content)
+            yield fact
+
+
+def _unfit(capture: Capture, line: Line) -> Accelerator | None:
+    """The device of the warning's first line, whatever a launcher printed before its name."""
+    before, capability, after = line.text.partition(CAPABILITY)
+    architecture = ARCHITECTURE.match(after)
+    if not (capability and architecture and UNFIT in after):
+        return None
+    starts = [before.find(word) for _, words in MAKERS[:1] for word in words if word in before]
+    name = before[min(starts) :] if starts else before.rpartition("| ")[2]
+    return Accelerator(
+        origin=capture.origin(line),
+        vendor="nvidia",
+        name=name.strip(),
+        architecture=architecture[0],
+        seen_by="torch",
+    )
+
+
+def _supports(capture: Capture, line: Line) -> TorchBuild | None:
+    words = (word.strip(".,") for word in line.text.partition(SUPPORTS)[2].split())
+    listed = tuple(takewhile(ARCHITECTURE.fullmatch, words))
+    return TorchBuild(origin=capture.origin(line), backend="cuda", architectures=listed) if listed else None
 
 
 @probe(
     "torch/import-error",
     tells=(TorchBuild,),
-    recognise=Recognise(literals=(NO_TORCH,), pattern=r"^\W*ModuleNotFoundError", each=True, lines=10_000),
+    recognise=Recognise(literals=(NO_TORCH,), pattern=NOT_FOUND.pattern, each=True, lines=10_000),
 )
 def import_error(capture: Capture) -> Iterator[Fact]:
     """A traceback that ends in torch not being there."""
-    line = next(iter(capture.lines()))
-    reason = line.text.strip()
-    yield Unavailable(origin=capture.origin(line), what="torch", reason=reason, how="missing", tells=("TorchBuild",))
+    if line := next((line for line in capture.lines() if NOT_FOUND.match(line.text)), None):
+        origin, reason = capture.origin(line), line.text.strip()
+        yield Unavailable(origin=origin, what="torch", reason=reason, how="missing", tells=("TorchBuild",))
 
 
 @probe(
@@ -150,7 +181,7 @@ def issue_form(capture: Capture) -> Iterator[Fact]:
         found = FORM.match(line.text)
         if found is None:
             continue
-        key, value = found[1].lower(), found[2]
+        key, value = found[1].lower(), found[2].strip()
         if key == "gpu":
             yield Accelerator(origin=capture.origin(line), vendor=_vendor(value), name=value)
         elif not value[0].isdigit():

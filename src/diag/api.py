@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
 from diag.facts import (
@@ -23,6 +25,8 @@ from diag.facts import (
     Reference,
     Runtime,
     RuntimeDriver,
+    RuntimeKind,
+    SeenBy,
     Setting,
     Text,
     TorchBuild,
@@ -64,6 +68,8 @@ __all__ = [
     "Request",
     "Runtime",
     "RuntimeDriver",
+    "RuntimeKind",
+    "SeenBy",
     "Setting",
     "Text",
     "TorchBuild",
@@ -80,5 +86,6 @@ __all__ = [
     "numbers",
     "probe",
     "public",
+    "replace",
     "satisfies",
 ]

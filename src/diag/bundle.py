@@ -10,20 +10,21 @@ import io
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field, ValidationError
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from diag import text
-from diag.capture import Capture
+from diag.capture import Capture, Held, Taking
 from diag.errors import DiagError
-from diag.facts import FROZEN
 from diag.finding import Broken
 from diag.output import written
 from diag.probe import Probe
-from diag.redact import Known, Redactor
+from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.report import SourceKind
 
 MEMBER_CAP = 64 * 2**20
@@ -32,23 +33,21 @@ MEMBERS_CAP = 10_000
 DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error)
 
 
-class Member(BaseModel):
+class Member(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One capture in a bundle: where its text lies, and the capture without it."""
 
-    model_config = FROZEN
     path: str
     sha256: str
-    capture: Capture
+    capture: Taking
 
 
-class Manifest(BaseModel):
+class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a bundle holds, taken where and when, and how many values of which kind the exit gate replaced.
 
     `redacted` is None where the bundle did not pass the gate.
     """
 
-    model_config = FROZEN
-    schema_: Literal["diag/bundle/1"] = Field("diag/bundle/1", alias="schema")
+    schema_: Literal["diag/bundle/1"] = field(name="schema")
     tool: str
     source: str
     taken_at: str
@@ -64,23 +63,23 @@ def write(
     with written(path) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         members = tuple(_add(archive, number, one, redact) for number, one in enumerate(captures, 1))
         manifest = Manifest(
-            schema="diag/bundle/1",
+            schema_="diag/bundle/1",
             tool=tool,
             source=redact(source),
             taken_at=taken_at,
             members=members,
             redacted=gate.counts if gate else None,
         )
-        _put(archive, "manifest.json", manifest.model_dump_json(by_alias=True, indent=1))
+        _put(archive, "manifest.json", msgspec.json.format(msgspec.json.encode(manifest), indent=1).decode())
     return manifest
 
 
 def _add(archive: tarfile.TarFile, number: int, capture: Capture, redact: Callable[[str], str]) -> Member:
     safe = {name: redact(getattr(capture, name)) for name in ("command", "error", "stderr", "scope")}
-    kept = Capture.of(capture.key, redact(capture.content), **{**capture.model_dump(exclude={"key"}), **safe})
+    kept = replace(capture, body=Held(redact(capture.content)), **safe)
     path = f"captures/{number:04d}.txt"
     _put(archive, path, kept.content)
-    return Member(path=path, sha256=kept.sha256(), capture=kept)
+    return Member(path=path, sha256=kept.sha256(), capture=kept.taking)
 
 
 def _put(archive: tarfile.TarFile, name: str, content: str) -> None:
@@ -101,11 +100,11 @@ class Bundle:
     broken: tuple[Broken, ...] = ()
     scope: str = ""
     kind: SourceKind = "bundle"
-    known: Known = field(default_factory=Known)
+    known: Known = NOTHING_KNOWN
 
     def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
         """The captures as they were taken, whatever the probes are today."""
-        yield from (one.model_copy(update={"scope": self.scope or one.scope}) for one in self.taken)
+        yield from (replace(one, scope=self.scope or one.scope) for one in self.taken)
 
 
 def read(path: Path, scope: str = "") -> Bundle:
@@ -116,10 +115,9 @@ def read(path: Path, scope: str = "") -> Bundle:
     if raw is None and not texts:
         raise DiagError(f"{path} holds no captures" + (f": {refused[0].error}" if refused else ""))
     try:
-        manifest = Manifest.model_validate_json(raw) if raw is not None else None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise DiagError(f"{path}: manifest.json, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        manifest = msgspec.json.decode(raw, type=Manifest) if raw is not None else None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DiagError(f"{path}: manifest.json: {error}") from error
     if manifest is None:
         refused.append(Broken(where=path.name, error="it has no manifest: its texts are read as pastes"))
         pasted = tuple(Capture.of(name, text.decode(one), kind="text") for name, one in texts.items())
@@ -133,8 +131,7 @@ def _taken(manifest: Manifest, texts: dict[str, bytes], refused: list[Broken]) -
         if member.path not in texts:
             refused.append(Broken(where=member.path, error="named in the manifest and not in the archive"))
             continue
-        circumstances = member.capture.model_dump(exclude={"key"})
-        capture = Capture.of(member.capture.key, text.decode(texts[member.path]), **circumstances)
+        capture = Capture.of(body=text.decode(texts[member.path]), **asdict(member.capture))
         if capture.sha256() != member.sha256:
             refused.append(Broken(where=member.path, error="its text is not the one the manifest has the digest of"))
         yield capture

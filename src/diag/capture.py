@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, PrivateAttr
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from diag import text
-from diag.facts import FROZEN, Origin
+from diag.facts import Origin
 from diag.text import Line
 
 QUOTE_CAP = 400
@@ -55,10 +56,20 @@ class OnDisk:
             yield from text.stream(file)
 
 
-class Capture(BaseModel):
-    """One text and how it was taken; `exit_code` None means that it did not end by itself."""
+class Bare:
+    """A body whose lines are seen through the marks that others put before them."""
 
-    model_config = FROZEN
+    def __init__(self, body: Body) -> None:
+        self.body = body
+
+    def lines(self) -> Iterator[Line]:
+        """The lines as their program printed them."""
+        return (Line(number, text.bare(line)) for number, line in self.body.lines())
+
+
+class Taking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a text was taken; `exit_code` None means that the command did not end by itself."""
+
     key: str
     kind: Kind = "command"
     command: str = ""
@@ -68,14 +79,22 @@ class Capture(BaseModel):
     seconds: float = 0.0
     taken_at: str = ""
     scope: str = ""
-    _body: Body = PrivateAttr(default_factory=lambda: Held(""))
+
+
+class Capture(Taking, frozen=True, kw_only=True):
+    """One text and how it was taken."""
+
+    body: Body = field(default_factory=lambda: Held(""))
 
     @classmethod
-    def of(cls, key: str, body: str | Body, **circumstances: Any) -> Capture:
+    def of(cls, key: str, body: str | Body, **taking: Any) -> Capture:
         """A capture with its body; a string is held in memory."""
-        capture = cls(key=key, **circumstances)
-        capture._body = Held(body) if isinstance(body, str) else body
-        return capture
+        return cls(key=key, body=Held(body) if isinstance(body, str) else body, **taking)
+
+    @property
+    def taking(self) -> Taking:
+        """The capture without its body."""
+        return Taking(**{name: value for name, value in asdict(self).items() if name != "body"})
 
     @property
     def failed(self) -> str:
@@ -87,12 +106,12 @@ class Capture(BaseModel):
 
     def lines(self) -> Iterator[Line]:
         """The lines with their numbers."""
-        return self._body.lines()
+        return self.body.lines()
 
     @property
     def content(self) -> str:
         """The whole text as one string: for texts known to be small."""
-        return "\n".join(line.text for line in self.lines())
+        return text.joined(self.lines())
 
     def tail(self) -> str:
         """The last line that is not blank."""
@@ -104,9 +123,11 @@ class Capture(BaseModel):
     def part(self, lines: Iterable[Line]) -> Capture:
         """The capture of some consecutive lines of this one; numbers stay those of the whole."""
         kept = list(lines)
-        part = self.model_copy()
-        part._body = Held("\n".join(line.text for line in kept), kept[0].number if kept else 1)
-        return part
+        return replace(self, body=Held(text.joined(kept), kept[0].number if kept else 1))
+
+    def bare(self) -> Capture:
+        """This capture without the marks of a quotation or a compose tool; numbers stay."""
+        return replace(self, body=Bare(self.body))
 
     def origin(self, at: Line | re.Match[str] | None = None) -> Origin:
         """Where something was read: a line, a match in `content`, or the capture as a whole."""
@@ -115,11 +136,19 @@ class Capture(BaseModel):
         line = at if isinstance(at, Line) else self._line_of(at)
         return Origin(capture=self.key, line=line.number, quote=line.text.strip()[:QUOTE_CAP], scope=self.scope)
 
+    def said(self, words: str) -> Origin:
+        """Words of the text, in another form, as something read at its first line: for a document of one line."""
+        return self.origin(Line(self.first, words))
+
+    @property
+    def first(self) -> int:
+        """The number of the first line."""
+        return self.body.first if isinstance(self.body, Held) else 1
+
     def _line_of(self, match: re.Match[str]) -> Line:
         whole, start = match.string, match.start()
         begin, end = whole.rfind("\n", 0, start) + 1, whole.find("\n", start)
-        first = self._body.first if isinstance(self._body, Held) else 1
-        return Line(first + whole.count("\n", 0, start), whole[begin : end if end >= 0 else len(whole)])
+        return Line(self.first + whole.count("\n", 0, start), whole[begin : end if end >= 0 else len(whole)])
 
     def document(self, schema: str) -> dict[str, Any] | None:
         """The JSON document of a measuring child with this schema tag, or None where the text does not hold one."""

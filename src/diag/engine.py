@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from diag.capture import Capture
 from diag.check import Check
-from diag.facts import Fact, Facts, Platform, Unavailable
+from diag.facts import Facts, Platform, Unavailable
 from diag.finding import Broken, Finding, Result, Undecided
 from diag.learn import learn
 from diag.plugins import Loaded
@@ -54,7 +56,7 @@ def deduce(deductions: Iterable[Deduction], facts: Facts) -> tuple[Facts, list[B
             view = facts.within(scope)
             if all(view.first(kind) for kind in one.needs):
                 try:
-                    facts = facts.adding([_in_scope(fact, scope) for fact in one.run(view)])
+                    facts = facts.adding([fact.of(scope) for fact in one.run(view)])
                 except Exception as error:
                     broken.append(Broken(where=f"deduction {one.name}", error=f"{type(error).__name__}: {error}"))
     return facts, broken
@@ -71,10 +73,6 @@ def ordered(deductions: Iterable[Deduction]) -> list[Deduction]:
     return result
 
 
-def _in_scope(fact: Fact, scope: str) -> Fact:
-    return fact.model_copy(update={"origin": fact.origin.model_copy(update={"scope": scope})})
-
-
 def judge(checks: Iterable[Check], facts: Facts, loaded: Loaded) -> Iterator[Result]:
     """One result for each check in each scope."""
     checks = tuple(checks)
@@ -83,24 +81,32 @@ def judge(checks: Iterable[Check], facts: Facts, loaded: Loaded) -> Iterator[Res
         for one in checks:
             start = time.perf_counter()
             result = _result(one, view, scope, loaded)
-            yield result.model_copy(update={"seconds": time.perf_counter() - start})
+            yield replace(result, seconds=time.perf_counter() - start)
 
 
 def _result(check: Check, view: Facts, scope: str, loaded: Loaded) -> Result:
-    base = {"check": check.id, "severity": check.severity, "scope": scope}
+    untold = Result(check=check.id, severity=check.severity, scope=scope, status="pass")
     try:
         if reason := _elsewhere(check, view) or (check.applies(view) if check.applies else ""):
-            return Result.model_validate({**base, "status": "not-applicable", "reason": reason})
+            return replace(untold, status="not-applicable", reason=reason)
         if reason := _missing(check, view, loaded):
-            return Result.model_validate({**base, "status": "skip", "reason": reason})
-        answers = tuple(check.run(view))
+            return replace(untold, status="skip", reason=reason)
+        answers = tuple(map(_answer, check.run(view)))
     except Exception as error:
-        return Result.model_validate({**base, "status": "crash", "reason": f"{type(error).__name__}: {error}"})
-    filed = {"check": check.id, "scope": scope}
-    findings = tuple(one.model_copy(update=filed) for one in answers if isinstance(one, Finding))
+        return replace(untold, status="crash", reason=f"{type(error).__name__}: {error}")
+    findings = tuple(replace(one, check=check.id, scope=scope) for one in answers if isinstance(one, Finding))
     undecided = "; ".join(one.reason for one in answers if isinstance(one, Undecided))
     status = "fail" if findings else "skip" if undecided else "pass"
-    return Result.model_validate({**base, "status": status, "findings": findings, "reason": undecided})
+    return replace(untold, status=status, findings=findings, reason=undecided)
+
+
+def _answer(given: object) -> Finding | Undecided:
+    # Whatever else a check yields must not be taken for silence, which is a pass.
+    if not isinstance(given, Finding | Undecided):
+        raise TypeError(f"a check answers Finding or Undecided, not {type(given).__name__}")
+    if isinstance(given, Finding) and not given.evidence:
+        raise ValueError("a finding cites no evidence")
+    return given
 
 
 def _elsewhere(check: Check, view: Facts) -> str:

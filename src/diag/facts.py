@@ -8,29 +8,34 @@ the reader's back. A field that was not told is empty or None, which never means
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from diag.versions import public
 
-FROZEN = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-class Origin(BaseModel):
+How = Literal["missing", "failed", "silent"]
+RuntimeKind = Literal["toolkit", "library", "loaded"]
+SeenBy = Literal["tool", "torch", "pci", ""]
+
+
+class Origin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a fact was read: capture, line (from 1; 0 = the capture as a whole), the line itself, and its scope."""
 
-    model_config = FROZEN
     capture: str
     line: int = 0
     quote: str = ""
     scope: str = ""
 
 
-class Fact(BaseModel):
+class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something known, and where from."""
 
-    model_config = FROZEN
     origin: Origin
 
     def identity(self) -> tuple[str, str] | None:
@@ -41,9 +46,13 @@ class Fact(BaseModel):
         """The fields that were told, without the origin."""
         return {
             name: value
-            for name, value in self.__dict__.items()
+            for name, value in asdict(self).items()
             if name != "origin" and value is not None and value != "" and value != ()
         }
+
+    def of(self, scope: str) -> Self:
+        """The fact as one about this machine."""
+        return replace(self, origin=replace(self.origin, scope=scope))
 
     def says(self) -> str:
         """The fact in one line for evidence: its kind and the fields told."""
@@ -56,7 +65,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-class Host(Fact):
+class Host(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The machine and its operating system; memory in bytes, `libc` as `glibc-2.36`."""
 
     name: str = ""
@@ -74,7 +83,7 @@ class Host(Fact):
         return ("host", self.name) if self.name else None
 
 
-class Mount(Fact):
+class Mount(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A mounted file system: its size and what is free, in bytes."""
 
     path: str
@@ -83,7 +92,7 @@ class Mount(Fact):
     free_bytes: int | None = None
 
 
-class Setting(Fact):
+class Setting(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named value that somebody can change: an environment variable, a kernel parameter, a limit."""
 
     name: str
@@ -91,13 +100,13 @@ class Setting(Fact):
     kind: Literal["environment", "kernel", "limit"] = "environment"
 
 
-class Container(Fact):
+class Container(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The text was taken inside a container of this runtime (`docker`, `podman`, `kubernetes`, …)."""
 
     runtime: str = ""
 
 
-class Python(Fact):
+class Python(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An interpreter: its version, and its path where known."""
 
     version: str
@@ -105,7 +114,7 @@ class Python(Fact):
     prefix: str = ""
 
 
-class Package(Fact):
+class Package(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An installed Python distribution; `name` in PEP 503 form, `location` the folder it was found in."""
 
     name: str
@@ -118,13 +127,13 @@ class Package(Fact):
         return (f"package {self.name}", public(self.version))
 
 
-class PackageList(Fact):
+class PackageList(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The packages told are all there are: one that is not among them is not installed."""
 
     count: int
 
 
-class TorchBuild(Fact):
+class TorchBuild(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The torch that was imported or read: version, and the runtime it was built for.
 
     `backend` is `cuda`, `rocm`, `xpu` or `cpu` (torch's words), empty where not told; `available` is what
@@ -143,7 +152,7 @@ class TorchBuild(Fact):
         return ("package torch", public(self.version)) if self.version else None
 
 
-class Accelerator(Fact):
+class Accelerator(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One device: its number as the tool prints it, name, PCI address with domain, memory in MiB, architecture.
 
     `vendor` is empty where the text does not tell it; a name that ends in `...` was cut by the tool. `architecture` is
@@ -157,10 +166,10 @@ class Accelerator(Fact):
     address: str = ""
     memory_mib: float | None = None
     architecture: str = ""
-    seen_by: Literal["tool", "torch", "pci", ""] = ""
+    seen_by: SeenBy = ""
 
 
-class Driver(Fact):
+class Driver(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A vendor's driver: the loaded version, and the newest runtime version it offers where told."""
 
     vendor: str
@@ -172,15 +181,15 @@ class Driver(Fact):
         return (f"driver {self.vendor}", self.version) if self.version else None
 
 
-class Runtime(Fact):
+class Runtime(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A vendor runtime or toolkit on the machine: `name` (`cuda`, `rocm`, …) and what kind of copy it is."""
 
     name: str
     version: str
-    kind: Literal["toolkit", "library", "loaded"] = "library"
+    kind: RuntimeKind = "library"
 
 
-class Engine(Fact):
+class Engine(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An inference engine: installed, running, or planned (asked about)."""
 
     name: str
@@ -188,7 +197,7 @@ class Engine(Fact):
     role: Literal["installed", "running", "planned"] = "installed"
 
 
-class LaunchArguments(Fact):
+class LaunchArguments(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an engine is or will be started with; flags without their dashes, in the order given."""
 
     engine: str
@@ -197,14 +206,14 @@ class LaunchArguments(Fact):
     unknown: tuple[str, ...] = ()
 
 
-class Platform(Fact):
+class Platform(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which vendors' accelerators a machine has: those known to be there, and those known not to be."""
 
     present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
 
-class MemoryBandwidth(Fact):
+class MemoryBandwidth(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A measured copy bandwidth in GB/s (10^9 bytes read and written per second, counted once)."""
 
     subject: str
@@ -213,14 +222,14 @@ class MemoryBandwidth(Fact):
     seconds: float
 
 
-class Text(Fact):
+class Text(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A window of a longer text around lines that some entry asks about; `kinds` says what texts they stand in."""
 
     content: str
     kinds: tuple[str, ...] = ()
 
 
-class Unavailable(Fact):
+class Unavailable(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A probe was tried and told nothing: the reason is evidence of absence, which silence is not.
 
     `what` is the probe's key. `missing`: its program, file or module is not there; `failed`: it is there and did not
@@ -229,18 +238,18 @@ class Unavailable(Fact):
 
     what: str
     reason: str
-    how: Literal["missing", "failed", "silent"] = "failed"
+    how: How = "failed"
     tells: tuple[str, ...] = ()
 
 
-class Reference(Fact):
+class Reference(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row of public knowledge to compare with: its source and the day it was checked."""
 
     source: str
     checked: str
 
 
-class RuntimeDriver(Reference):
+class RuntimeDriver(Reference, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The driver a runtime needs: the version it shipped with, and the oldest of the same major that still runs it."""
 
     vendor: str
@@ -307,7 +316,12 @@ def devices(facts: Facts) -> tuple[Accelerator, ...]:
     """
     sources: dict[tuple[str, str], list[Accelerator]] = {}
     for device in facts.all(Accelerator):
-        sources.setdefault((device.origin.capture, device.seen_by), []).append(device)
+        listed = sources.setdefault((device.origin.capture, device.seen_by), [])
+        same = next((place for place, one in enumerate(listed) if _same(one, device)), None)
+        if same is None:
+            listed.append(device)
+        else:
+            listed[same] = _filled(listed[same], device)
     ranked = sorted(sources.values(), key=lambda listed: -len(listed))
     if not ranked:
         return ()
@@ -315,8 +329,15 @@ def devices(facts: Facts) -> tuple[Accelerator, ...]:
     return tuple(_filled(device, others.get((device.vendor, device.index))) for device in ranked[0])
 
 
+def _same(one: Accelerator, other: Accelerator) -> bool:
+    """Whether two lines of one source are about one device: a table that is printed twice, or two tables."""
+    if one.address and other.address:
+        return one.address == other.address
+    return one.index is not None and (one.vendor, one.index) == (other.vendor, other.index)
+
+
 def _filled(device: Accelerator, other: Accelerator | None) -> Accelerator:
     if other is None or device.index is None:
         return device
     missing = {name: value for name, value in other.told().items() if name not in device.told()}
-    return device.model_copy(update=missing)
+    return replace(device, **missing)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from msgspec import Struct
 
-from diag.facts import FROZEN, Fact, Origin
+from diag.facts import Fact, Origin
 
 Severity = Literal["error", "warning", "info"]
 Confidence = Literal["high", "medium", "low"]
 Status = Literal["pass", "fail", "skip", "not-applicable", "crash"]
+FailOn = Literal["error", "warning", "never"]
 Value = str | int | float
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -19,10 +20,9 @@ CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 LANGUAGES = ("en", "zh")
 
 
-class Evidence(BaseModel):
+class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thing that was read, and where; `inferred` where it was concluded from what was read."""
 
-    model_config = FROZEN
     says: str
     origin: Origin
     strength: Literal["observed", "inferred"] = "observed"
@@ -33,13 +33,12 @@ class Evidence(BaseModel):
         return cls(says=fact.says(), origin=fact.origin, strength=strength)
 
 
-class Remedy(BaseModel):
+class Remedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A way out, in each language; `{name}` in commands and `verify` is filled from the finding's values.
 
     `safe` changes nothing that runs; `disruptive` stops or restarts something; `manual` needs a person's judgement.
     """
 
-    model_config = FROZEN
     key: str = ""
     title: dict[str, str]
     commands: tuple[str, ...] = ()
@@ -48,17 +47,16 @@ class Remedy(BaseModel):
     source: str = ""
 
 
-class Finding(BaseModel):
-    """A fault that is there: the values that fill the check's wording, its subject and the evidence.
+class Finding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fault that is there: the values that fill the check's wording, its subject and the evidence, at least one.
 
     `remedies` names those of the check's remedies that fit, all where empty. The engine fills `check` and `scope`.
     """
 
-    model_config = FROZEN
     values: dict[str, Value] = {}
     subject: str = ""
     confidence: Confidence = "high"
-    evidence: tuple[Evidence, ...] = Field(min_length=1)
+    evidence: tuple[Evidence, ...]
     remedies: tuple[str, ...] = ()
     check: str = ""
     scope: str = ""
@@ -69,25 +67,22 @@ class Finding(BaseModel):
         return hashlib.sha256("\0".join((self.check, self.scope, self.subject)).encode()).hexdigest()[:16]
 
 
-class Undecided(BaseModel):
+class Undecided(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a check answers where the facts it needs are there and do not tell what it asks: never a pass."""
 
-    model_config = FROZEN
     reason: str
 
 
-class Broken(BaseModel):
+class Broken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something of diag's, or of a source, that could not be loaded or read, and why."""
 
-    model_config = FROZEN
     where: str
     error: str
 
 
-class Result(BaseModel):
+class Result(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What became of one check in one scope."""
 
-    model_config = FROZEN
     check: str
     severity: Severity
     status: Status

@@ -9,59 +9,55 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from functools import cached_property
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct, convert, field, to_builtins
+from msgspec.structs import asdict, replace
+from packaging.specifiers import SpecifierSet
 
 from diag.check import Check, RuleKind, Words
 from diag.facts import Facts, Origin, Package, Reference, Text
 from diag.finding import Confidence, Evidence, Finding, Remedy, Severity
 from diag.versions import satisfies
 
-STRICT = ConfigDict(frozen=True, extra="forbid")
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Wording(BaseModel):
+class Wording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A sentence in both languages."""
 
-    model_config = STRICT
     en: str
     zh: str
 
 
-class Seen(BaseModel):
+class Seen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A source that was really read, and when."""
 
-    model_config = STRICT
     url: str
     seen: date
 
 
-class Vector(BaseModel):
+class Vector(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A text that must make a rule fire, or a near miss that must leave it silent."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
     text: str
-    source: str = Field("", alias="from")
+    source: str = field(default="", name="from")
     why: str = ""
 
 
-class Vectors(BaseModel):
+class Vectors(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The proof of a rule."""
 
-    model_config = STRICT
-    fires: tuple[Vector, ...] = Field(min_length=1)
-    silent: tuple[Vector, ...] = Field(min_length=1)
+    fires: Annotated[tuple[Vector, ...], Meta(min_length=1)]
+    silent: Annotated[tuple[Vector, ...], Meta(min_length=1)]
 
 
-class Way(BaseModel):
+class Way(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A remedy as an entry writes it."""
 
-    model_config = STRICT
     title: Wording
     commands: tuple[str, ...] = ()
     safety: Literal["safe", "disruptive", "manual"]
@@ -69,18 +65,17 @@ class Way(BaseModel):
     source: str = ""
 
 
-class Rule(BaseModel):
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What every rule written as data states."""
 
-    model_config = STRICT
     title: Wording
     severity: Severity
     confidence: Confidence = "high"
     about: str = ""
     summary: Wording | None = None
     cause: Wording
-    remedies: tuple[Way, ...] = Field(min_length=1)
-    sources: tuple[Seen, ...] = Field(min_length=1)
+    remedies: Annotated[tuple[Way, ...], Meta(min_length=1)]
+    sources: Annotated[tuple[Seen, ...], Meta(min_length=1)]
     vectors: Vectors
     explains: tuple[str, ...] = ()
 
@@ -109,27 +104,29 @@ class Rule(BaseModel):
 
     def _remedies(self) -> Iterator[Remedy]:
         for number, way in enumerate(self.remedies, 1):
-            fields = way.model_dump(exclude={"title"})
-            yield Remedy(key=str(number), title=way.title.model_dump(), **fields)
+            yield Remedy(key=str(number), **{**asdict(way), "title": asdict(way.title)})
 
 
-class Symptoms(BaseModel):
+class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the text shows: all of `contains`, a line that matches one of `any`, none that matches one of `none`."""
 
-    model_config = STRICT
-    contains: tuple[str, ...] = Field(min_length=1)
+    contains: Annotated[tuple[str, ...], Meta(min_length=1)]
     any: tuple[str, ...] = ()
     none: tuple[str, ...] = ()
 
-    @cached_property
+    def __post_init__(self) -> None:
+        # An expression that is none must keep the entry from loading, not crash it when a text is judged.
+        _ = self.wanted, self.unwanted
+
+    @property
     def wanted(self) -> tuple[re.Pattern[str], ...]:
         """The expressions one of which a line must match: the literals themselves where none is given."""
-        return tuple(map(re.compile, self.any or map(re.escape, self.contains)))
+        return compiled(self.any or tuple(map(re.escape, self.contains)))
 
-    @cached_property
+    @property
     def unwanted(self) -> tuple[re.Pattern[str], ...]:
         """The expressions no line may match."""
-        return tuple(map(re.compile, self.none))
+        return compiled(self.none)
 
     def match(self, lines: list[str]) -> tuple[int, re.Match[str]] | None:
         """The first line that shows the symptom, as its place in the window, or None."""
@@ -142,12 +139,20 @@ class Symptoms(BaseModel):
         return next(((place, hit) for place, hit in hits if hit), None)
 
 
-class Applies(BaseModel):
+@cache
+def compiled(expressions: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Regular expressions, compiled once."""
+    return tuple(map(re.compile, expressions))
+
+
+class Applies(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The versions of a component that an entry is about."""
 
-    model_config = STRICT
     component: str
     version: str
+
+    def __post_init__(self) -> None:
+        SpecifierSet(self.version)
 
     def reason(self, facts: Facts) -> str:
         """Why the entry does not concern this machine, empty where it may."""
@@ -157,7 +162,7 @@ class Applies(BaseModel):
         return ""
 
 
-class Entry(Rule):
+class Entry(Rule, frozen=True, kw_only=True):
     """One symptom: the file `kb/entries/<component>/<slug>.yaml`."""
 
     text: tuple[str, ...] = ()
@@ -178,7 +183,7 @@ class Entry(Rule):
 
     def _finding(self, origin: Origin, lines: list[str], place: int, hit: re.Match[str]) -> Finding:
         quote = lines[place].strip()
-        where = origin.model_copy(update={"line": origin.line + place, "quote": quote[:400]})
+        where = replace(origin, line=origin.line + place, quote=quote[:400])
         values = {name: value for name, value in hit.groupdict().items() if value}
         return Finding(values=values, confidence=self.confidence, evidence=(Evidence(says=hit[0], origin=where),))
 
@@ -196,7 +201,7 @@ class Entry(Rule):
 
 def load(path: Path, root: Path) -> Check:
     """The check an entry file becomes; its id is its path below `kb/entries`."""
-    entry = Entry.model_validate(yaml.load(path.read_text(encoding="utf-8"), Loader))
+    entry = convert(yaml.load(path.read_text(encoding="utf-8"), Loader), Entry)
     return Check(
         id=path.relative_to(root / "kb" / "entries").with_suffix("").as_posix(),
         needs=(Text,),
@@ -219,8 +224,8 @@ class _Lines(Loader):  # type: ignore[misc]
 def references(path: Path, kinds: Mapping[str, type[Reference]]) -> Iterable[Reference]:
     """The rows of a reference file as facts whose origin is file and line."""
     document = yaml.load(path.read_text(encoding="utf-8"), _Lines)
-    kind, common = kinds[document["fact"]], {**document.get("common", {})}
-    common.pop("__line__", None)
+    kind, common = kinds[document["fact"]], document.get("common", {})
     for row in document["rows"]:
-        line = row.pop("__line__")
-        yield kind(origin=Origin(capture=f"reference/{path.stem}", line=line), **{**common, **row})
+        told = {**common, **row}
+        origin = Origin(capture=f"reference/{path.stem}", line=told.pop("__line__"))
+        yield convert({"origin": to_builtins(origin), **told}, kind)

@@ -8,13 +8,16 @@ whole.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from msgspec.structs import replace
+
 from diag import scan
 from diag.capture import Capture
-from diag.facts import Fact, Facts, Origin, Text, Unavailable
+from diag.facts import Fact, Facts, How, Origin, Text, Unavailable
 from diag.finding import Broken
 from diag.plugins import Loaded
 from diag.probe import Probe
@@ -24,16 +27,19 @@ from diag.text import Line
 
 PROMPT = re.compile(
     r"^\s*(?:\([\w.\-]+\)\s*)?"
-    r"(?:\[?(?P<user>[\w.\-]+)@(?P<host>[\w.\-]+)(?:[:\s][^\]$#]*)?\]?\s*)?[$#]\s+(?P<command>\S.*)$"
+    r"(?:\[?(?P<user>[\w.\-]+)@(?P<host>[\w.\-]+)(?:[:\s][^\]$#]*)?\]?\s*)?[$#❯]\s+(?P<command>\S.*)$"
 )
 """A shell prompt with what was typed: `$ x`, `user@host:~$ x`, `[root@host ~]# x`, `(base) user@host:~$ x`."""
 
+PROMPTS = frozenset({"$ ", "# ", "❯ "})
+
 NOT_FOUND = re.compile(
-    r"command not found|: not found|No such file or directory|is not recognized as an internal or external command"
+    r"command not found|^Command '[^']+' not found|: not found|No such file or directory"
+    r"|is not recognized as an internal or external command"
 )
+ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 WINDOW = 12
 """Lines kept on either side of one that an entry asks about."""
-TRANSCRIPT_LINES = 2_000
 SECTION_LINES = 20_000
 
 
@@ -51,7 +57,10 @@ def learn(captures: Iterable[Capture], loaded: Loaded) -> Learnt:
     texts: list[Capture] = []
     keyed: list[Capture] = []
     for capture in captures:
-        (keyed if reader.knows(capture) else texts).append(capture)
+        if reader.knows(capture):
+            keyed.append(capture)
+        else:
+            texts.append(capture.bare())
     told = [fact for capture in keyed for fact in reader.own(capture)]
     told += reader.pasted(texts, {fact.origin.scope for fact in told} - {""})
     return Learnt(Facts((*loaded.references, *told)), tuple(reader.broken))
@@ -81,7 +90,7 @@ class _Reader:
 
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:
         """What is told of all texts to be searched; they may be about one machine or several."""
-        signs = self.symptoms | self.opening | {"$ ", "# "}
+        signs = self.symptoms | self.opening | PROMPTS
         hits = [scan.find(capture.lines(), signs) for capture in texts]
         sections = [self.sections(capture, found) for capture, found in zip(texts, hits, strict=True)]
         told = list(scoped(chain.from_iterable(sections), self.read, several=len(texts) > 1, named=bool(scopes)))
@@ -102,18 +111,19 @@ class _Reader:
         if told or (capture.kind == "text" and not capture.error):
             return told
         missing = capture.error.startswith(("FileNotFoundError", "ModuleNotFoundError"))
-        how = "missing" if missing else "failed" if capture.failed or capture.kind == "measure" else "silent"
+        how: How = "missing" if missing else "failed" if capture.failed or capture.kind == "measure" else "silent"
         silence = "it ended without its document" if capture.kind == "measure" else "nothing in it was understood"
         return [_unavailable(probe, capture, how, capture.failed or silence)]
 
     def sections(self, capture: Capture, hits: Mapping[str, list[Line]]) -> list[Section]:
         """The parts of a text that probes read, in the order of their first lines."""
-        prompts = sorted({line for sign in ("$ ", "# ") for line in hits.get(sign, ()) if PROMPT.match(line.text)})
+        prompts = sorted({line for sign in PROMPTS for line in hits.get(sign, ()) if PROMPT.match(line.text)})
+        borders = [line.number for line in prompts if PROMPT.match(line.text)["host"]]  # type: ignore[index]
         typed = dict(_typed(prompts, self.loaded.probes.values()))
         wanted = [(span, probe, False) for span, probe in typed.items()]
         for probe in self.recognisers:
             own = [span for span, typed_probe in typed.items() if typed_probe is probe]
-            spans = [span for span in _spans(probe, hits) if not any(_inside(span, one) for one in own)]
+            spans = [span for span in _spans(probe, hits, borders) if not any(_inside(span, one) for one in own)]
             wanted += [(span, probe, True) for span in spans]
         parts = dict(scan.cut(capture.lines(), (span for span, *_ in wanted)))
         found = []
@@ -138,35 +148,40 @@ def _literals(probe: Probe) -> tuple[str, ...]:
     return probe.recognise.literals if probe.recognise else ()
 
 
-def _unavailable(probe: Probe, capture: Capture, how: str, reason: str) -> Unavailable:
+def _unavailable(probe: Probe, capture: Capture, how: How, reason: str) -> Unavailable:
     tells = tuple(kind.__name__ for kind in probe.tells)
-    origin = capture.origin() if not capture.error else capture.origin().model_copy(update={"quote": reason})
-    return Unavailable.model_validate(
-        {"origin": origin, "what": probe.key, "how": how, "reason": reason, "tells": tells}
-    )
+    origin = capture.said(reason) if capture.kind == "text" else replace(capture.origin(), quote=reason)
+    return Unavailable(origin=origin, what=probe.key, how=how, reason=reason, tells=tells)
 
 
-def _spans(probe: Probe, hits: Mapping[str, list[Line]]) -> list[Span]:
-    """Where in a text the probe's own begins and ends."""
+def _spans(probe: Probe, hits: Mapping[str, list[Line]], borders: Sequence[int]) -> list[Span]:
+    """Where in a text the probe's own begins and ends: at the latest where a prompt names a host."""
     how = probe.recognise
     assert how is not None
     openers = sorted({(line.number, one) for one in how.literals for line in hits.get(one, ()) if how.opens(line.text)})
     if how.each:
-        return _runs(list(dict.fromkeys(number for number, _ in openers)), how.lines, how.at_least)
-    return _opened(openers, how.lines)
+        numbers = list(dict.fromkeys(number for number, _ in openers))
+        return [Span(run[0], run[-1]) for run in _runs(numbers, how.lines, borders) if len(run) >= how.at_least]
+    return _opened(openers, how.lines, borders)
 
 
-def _runs(numbers: list[int], gap: int, at_least: int) -> list[Span]:
+def _end(borders: Sequence[int], number: int, last: int) -> int:
+    """The last line, or the one before the next border."""
+    place = bisect_right(borders, number)
+    return min(last, borders[place] - 1) if place < len(borders) else last
+
+
+def _runs(numbers: list[int], gap: int, borders: Sequence[int]) -> list[list[int]]:
     runs: list[list[int]] = []
     for number in numbers:
-        if runs and number - runs[-1][-1] <= gap:
+        if runs and number <= _end(borders, runs[-1][0], min(runs[-1][-1] + gap, runs[-1][0] + SECTION_LINES)):
             runs[-1].append(number)
         else:
             runs.append([number])
-    return [Span(run[0], min(run[-1], run[0] + SECTION_LINES)) for run in runs if len(run) >= at_least]
+    return runs
 
 
-def _opened(openers: list[tuple[int, str]], after: int) -> list[Span]:
+def _opened(openers: list[tuple[int, str]], after: int, borders: Sequence[int]) -> list[Span]:
     spans: list[Span] = []
     seen: set[str] = set()
     for number, literal in openers:
@@ -175,7 +190,7 @@ def _opened(openers: list[tuple[int, str]], after: int) -> list[Span]:
             continue
         if spans:
             spans[-1] = Span(spans[-1].first, min(spans[-1].last, number - 1))
-        spans.append(Span(number, number + after))
+        spans.append(Span(number, _end(borders, number, number + after)))
         seen = {literal}
     return [span for span in spans if span.first <= span.last]
 
@@ -186,18 +201,31 @@ def _inside(span: Span, other: Span) -> bool:
 
 def _typed(prompts: Sequence[Line], probes: Iterable[Probe]) -> Iterator[tuple[Span, Probe]]:
     """What was printed after each typed command that some probe would have run."""
-    by_program = {probe.command[0]: probe for probe in probes if probe.command}
-    by_path = {probe.path: probe for probe in probes if probe.path}
+    asked = tuple(probes)
     ends = [*(line.number - 1 for line in prompts[1:]), None]
     for line, end in zip(prompts, ends, strict=False):
-        prompt = PROMPT.match(line.text)
-        words = prompt["command"].split() if prompt else []
-        words = words[1:] if words[:1] == ["sudo"] else words
-        program = words[0].rpartition("/")[2] if words else ""
-        probe = by_path.get(words[1]) if program == "cat" and len(words) == 2 else by_program.get(program)
-        last = min(end or line.number + TRANSCRIPT_LINES, line.number + TRANSCRIPT_LINES)
+        probe = _meant(asked, _words(line))
+        last = min(end or line.number + SECTION_LINES, line.number + SECTION_LINES)
         if probe and last > line.number:
             yield Span(line.number + 1, last), probe
+
+
+def _words(line: Line) -> list[str]:
+    """The words of the first command typed at a prompt, without variables and `sudo` before it."""
+    prompt = PROMPT.match(line.text)
+    words = re.split(r"[;|&>]", prompt["command"])[0].split() if prompt else []
+    while words and (words[0] == "sudo" or ASSIGNED.match(words[0])):
+        words = words[1:]
+    return words
+
+
+def _meant(probes: Sequence[Probe], words: list[str]) -> Probe | None:
+    """The probe that would have run this command: of those with its program, the one that shares most words."""
+    program = words[0].rpartition("/")[2] if words else ""
+    if program == "cat" and len(words) == 2:
+        return next((probe for probe in probes if probe.path == words[1]), None)
+    same = [probe for probe in probes if probe.command[:1] == (program,)]
+    return max(same, key=lambda probe: len(set(probe.command) & set(words)), default=None)
 
 
 def _output(capture: Capture, lines: Sequence[Line], probe: Probe) -> Capture:
@@ -205,7 +233,7 @@ def _output(capture: Capture, lines: Sequence[Line], probe: Probe) -> Capture:
     part = capture.part(lines)
     first = next((line for line in lines if line.text.strip()), None)
     if first and NOT_FOUND.search(first.text):
-        part = part.model_copy(update={"error": f"FileNotFoundError: {first.text.strip()}"})
+        part = replace(part, error=f"FileNotFoundError: {first.text.strip()}")
     return part
 
 

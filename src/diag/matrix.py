@@ -7,22 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, Field
+from msgspec import Meta, Struct, convert
+from packaging.specifiers import SpecifierSet
 
 from diag.check import Answer, Check
 from diag.facts import Facts, Package, PackageList
 from diag.finding import Evidence, Finding, Undecided, Value
-from diag.kb import STRICT, Loader, Rule
+from diag.kb import Loader, Rule
 from diag.versions import canonical, satisfies
 
 
-class When(BaseModel):
+class When(Struct, frozen=True, forbid_unknown_fields=True):
     """The packages that must all be in their ranges; a missing one leaves the row undecided."""
 
-    model_config = STRICT
-    packages: dict[str, str] = Field(min_length=1)
+    packages: Annotated[dict[str, str], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        for allowed in self.packages.values():
+            SpecifierSet(allowed)
 
     def met(self, facts: Facts) -> list[Package]:
         """The packages that meet the row, empty unless all do."""
@@ -37,7 +42,7 @@ class When(BaseModel):
         return f"{', '.join(absent)} not among the packages" if absent else ""
 
 
-class Case(Rule):
+class Case(Rule, frozen=True, kw_only=True):
     """A set of versions that is known to fail."""
 
     id: str
@@ -57,16 +62,15 @@ class Case(Rule):
             yield Finding(values=values, confidence=self.confidence, evidence=evidence)
 
 
-class Subject(BaseModel):
+class Subject(Struct, frozen=True, forbid_unknown_fields=True):
     """One file of the matrix."""
 
-    model_config = STRICT
     cases: tuple[Case, ...] = ()
 
 
 def load(path: Path, root: Path) -> Iterator[Check]:
     """The checks a matrix file becomes, named `matrix/<file>/<row>`."""
-    subject = Subject.model_validate(yaml.load(path.read_text(encoding="utf-8"), Loader))
+    subject = convert(yaml.load(path.read_text(encoding="utf-8"), Loader), Subject)
     folder = path.relative_to(root / "kb" / "matrix").with_suffix("").as_posix()
     for case in subject.cases:
         stated = case.stated("matrix")

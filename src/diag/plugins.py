@@ -7,6 +7,7 @@ that does not load is listed in `broken` and stops nothing else.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -14,15 +15,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import ValidationError
-
-from diag import facts, kb, matrix
+from diag import facts
 from diag.check import Check
 from diag.facts import Reference
-from diag.finding import LANGUAGES, Broken
+from diag.finding import LANGUAGES, SEVERITIES, Broken
 from diag.probe import Deduction, Probe
 
 GROUP = "diag.roots"
+PARTS = {"title", "summary", "cause"}
 HERE = Path(__file__).resolve().parent
 
 
@@ -47,99 +47,120 @@ def bundled() -> Path:
 def roots(further: Iterable[Path] = (), config: Path | None = None) -> list[Path]:
     """The roots in order: bundled, those of installed packages, the config folder's, those asked for."""
     found = [bundled(), *_packaged()]
-    if config is not None and config.is_dir():
+    if config is not None and _is_root(config):
         found.append(config)
     return [*found, *further]
 
 
 def _packaged() -> Iterator[Path]:
     for entry in entry_points(group=GROUP):
-        spec = importlib.util.find_spec(entry.value.partition(":")[0])
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            yield Path(folder)
+        package = entry.value.partition(":")[0]
+        try:
+            spec = importlib.util.find_spec(package)
+        except (ImportError, ValueError):
+            spec = None
+        # One that is not there is handed on all the same: loading it says so.
+        yield from map(Path, (spec.submodule_search_locations or ()) if spec else (package,))
+
+
+def _is_root(folder: Path) -> bool:
+    return any((folder / part).is_dir() for part in ("checks", "kb", "reports"))
 
 
 def load(folders: Iterable[Path]) -> Loaded:
     """Load every file of every root; the first holder of an id keeps it."""
-    shelf = _Shelf()
-    for number, root in enumerate(folders):
-        shelf.add_root(root, f"diag_root_{number}")
-    return shelf.loaded()
+    return Shelf(folders).loaded()
 
 
-class _Shelf:
-    """Collects what the roots hold while they are read."""
+class Shelf:
+    """The roots, opened: their code is loaded at once, their data when it is asked for.
 
-    def __init__(self) -> None:
+    So the commands of a host can run while its rules are still read.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
         self.probes: dict[str, Probe] = {}
-        self.checks: dict[str, Check] = {}
-        self.deductions: dict[str, Deduction] = {}
-        self.references: list[Reference] = []
         self.templates: dict[str, Path] = {}
-        self.kinds: dict[str, type[Reference]] = dict(_references(vars(facts)))
-        self.broken: list[Broken] = []
+        self._checks: dict[str, Check] = {}
+        self._deductions: dict[str, Deduction] = {}
+        self._references: list[Reference] = []
+        self._kinds: dict[str, type[Reference]] = dict(_references(vars(facts)))
+        self._broken: list[Broken] = []
+        self._roots = [(root, self._add_code(root, f"diag_root_{number}")) for number, root in enumerate(folders)]
 
     def loaded(self) -> Loaded:
+        """Everything that the roots hold."""
+        # A root's code and data are kept before those of the next, so that a later root never replaces an id.
+        while self._roots:
+            self._add_rules(*self._roots.pop(0))
         return Loaded(
             self.probes,
-            self.checks,
-            tuple(self.deductions.values()),
-            tuple(self.references),
+            self._checks,
+            tuple(self._deductions.values()),
+            tuple(self._references),
             self.templates,
-            tuple(self.broken),
+            tuple(self._broken),
         )
 
-    def add_root(self, root: Path, name: str) -> None:
-        if not any((root / part).is_dir() for part in ("checks", "kb", "reports")):
-            self.broken.append(Broken(where=str(root), error="not a root: it has no checks, kb or reports folder"))
+    def _add_code(self, root: Path, name: str) -> list[tuple[Path, Check]]:
+        """Keep the probes and deductions of a root's modules; its checks are returned, to be kept in their turn."""
+        checks: list[tuple[Path, Check]] = []
+        if not _is_root(root):
+            self._broken.append(Broken(where=str(root), error="not a root: it has no checks, kb or reports folder"))
         for path in _files(root / "checks", ".py"):
-            self.attempt(path, lambda path=path: self.add_module(path, root / "checks", name))
-        for path in _files(root / "kb" / "entries", ".yaml"):
-            self.attempt(path, lambda path=path: self.keep_checks([kb.load(path, root)]))
-        for path in _files(root / "kb" / "matrix", ".yaml"):
-            self.attempt(path, lambda path=path: self.keep_checks(matrix.load(path, root)))
-        for path in _files(root / "kb" / "reference", ".yaml"):
-            self.attempt(path, lambda path=path: self.references.extend(kb.references(path, self.kinds)))
+            self._attempt(path, lambda path=path: checks.extend(self._add_module(path, root / "checks", name)))
         for path in _files(root / "reports", ".j2"):
             self.templates.setdefault(path.name, path)
+        return checks
 
-    def attempt(self, path: Path, work: Any) -> None:
+    def _add_rules(self, root: Path, checks: Iterable[tuple[Path, Check]]) -> None:
+        from diag import kb, matrix  # not above: they bring YAML, which takes as long to import as a child to start
+
+        for path, check in checks:
+            self._attempt(path, lambda check=check: self._keep_checks([check]))
+        for path in _files(root / "kb" / "entries", ".yaml"):
+            self._attempt(path, lambda path=path: self._keep_checks([kb.load(path, root)]))
+        for path in _files(root / "kb" / "matrix", ".yaml"):
+            self._attempt(path, lambda path=path: self._keep_checks(matrix.load(path, root)))
+        for path in _files(root / "kb" / "reference", ".yaml"):
+            self._attempt(path, lambda path=path: self._references.extend(kb.references(path, self._kinds)))
+
+    def _attempt(self, path: Path, work: Any) -> None:
         try:
             work()
-        except Exception as error:
-            self.broken.append(Broken(where=str(path), error=_line(error)))
+        except (Exception, SystemExit) as error:
+            self._broken.append(Broken(where=str(path), error=_line(error)))
 
-    def add_module(self, path: Path, folder: Path, name: str) -> None:
+    def _add_module(self, path: Path, folder: Path, name: str) -> Iterator[tuple[Path, Check]]:
         slug = path.relative_to(folder).with_suffix("").as_posix()
         module = _imported(path, f"{name}.{slug.replace('/', '.').replace('-', '_')}")
-        self.kinds.update(_references(vars(module)))
+        self._kinds.update(_references(vars(module)))
         for value in vars(module).values():
             if isinstance(value, Probe):
-                self.keep(self.probes, value.key, value, path)
+                self._keep(self.probes, value.key, value, path)
             elif isinstance(value, Deduction):
-                self.keep(self.deductions, value.name, value, path)
+                self._keep(self._deductions, f"{module.__name__}.{value.name}", value, path)
             elif isinstance(value, Check):
                 if value.id != slug.replace("_", "-"):
                     raise ValueError(f"check id {value.id!r} is not the file's path {slug.replace('_', '-')!r}")
-                self.keep_checks([value])
+                yield path, value
 
-    def keep_checks(self, checks: Iterable[Check]) -> None:
+    def _keep_checks(self, checks: Iterable[Check]) -> None:
         for one in checks:
-            missing = [language for language in LANGUAGES if language not in one.words]
-            if missing:
-                raise ValueError(f"{one.id} has no wording in {', '.join(missing)}")
-            self.keep(self.checks, one.id, one, None)
+            said = {language: set(one.words.get(language, ())) for language in LANGUAGES}
+            if missing := [language for language in LANGUAGES if not said[language] >= PARTS]:
+                raise ValueError(f"{one.id} has no full wording in {', '.join(missing)}")
+            if one.severity not in SEVERITIES:
+                raise ValueError(f"{one.id}: severity {one.severity!r} is none of {', '.join(SEVERITIES)}")
+            self._keep(self._checks, one.id, one, None)
 
-    def keep(self, shelf: dict[str, Any], key: str, value: Any, path: Path | None) -> None:
+    def _keep(self, shelf: dict[str, Any], key: str, value: Any, path: Path | None) -> None:
         if shelf.setdefault(key, value) is not value:
             raise ValueError(f"{key!r} is already held by an earlier file{f' than {path.name}' if path else ''}")
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     """What went wrong with a file, in one line."""
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return f"{type(error).__name__}: " + " ".join(str(error).split())[:300]
 
 
@@ -157,7 +178,13 @@ def _imported(path: Path, name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # Annotations that are strings are resolved through sys.modules.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 

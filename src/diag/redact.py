@@ -78,6 +78,9 @@ class Rule:
     sieve: str = ""
 
 
+NOTHING_KNOWN = Known()
+
+
 class Redactor:
     """Replaces secrets by steady stand-ins; one instance serves one document, its key gives the same in the next."""
 

@@ -10,42 +10,48 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Struct, field, json
 
 from diag.capture import Capture
 from diag.check import Check, filled
-from diag.facts import Facts, Reference, Text
-from diag.finding import CONFIDENCES, SEVERITIES, Broken, Confidence, Evidence, Finding, Result, Severity, Status, Value
+from diag.facts import Fact, Facts, Reference, Text
+from diag.finding import (
+    CONFIDENCES,
+    SEVERITIES,
+    Broken,
+    Confidence,
+    Evidence,
+    FailOn,
+    Finding,
+    Result,
+    Severity,
+    Status,
+    Value,
+)
 
-SCHEMA = "diag/report/1"
-STRICT = ConfigDict(frozen=True, extra="forbid", defer_build=True, populate_by_name=True)
 SourceKind = Literal["live", "bundle", "paste", "asked"]
 Verdict = Literal["pass", "warn", "fail", "incomplete"]
-FailOn = Literal["error", "warning", "never"]
 
 
-class Source(BaseModel):
+class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was examined, and when (UTC)."""
 
-    model_config = STRICT
     kind: SourceKind
     name: str
     taken_at: str = ""
 
 
-class MachineRow(BaseModel):
+class MachineRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One line of the machine summary."""
 
-    model_config = STRICT
     label: str
     value: str
     scope: str = ""
 
 
-class ReportedEvidence(BaseModel):
+class ReportedEvidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Evidence as the document gives it."""
 
-    model_config = STRICT
     says: str
     capture: str
     line: int
@@ -53,10 +59,9 @@ class ReportedEvidence(BaseModel):
     strength: Literal["observed", "inferred"]
 
 
-class ReportedRemedy(BaseModel):
+class ReportedRemedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A remedy with its wording filled in."""
 
-    model_config = STRICT
     title: str
     commands: tuple[str, ...]
     safety: Literal["safe", "disruptive", "manual"]
@@ -64,10 +69,9 @@ class ReportedRemedy(BaseModel):
     source: str
 
 
-class ReportedFinding(BaseModel):
+class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding in words; `values` are what filled them, `related` the ids of its consequences."""
 
-    model_config = STRICT
     rank: int
     id: str
     kind: Literal["check", "entry", "matrix"]
@@ -85,10 +89,9 @@ class ReportedFinding(BaseModel):
     fingerprint: str
 
 
-class ReportedResult(BaseModel):
+class ReportedResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What became of one check."""
 
-    model_config = STRICT
     id: str
     title: str
     severity: Severity
@@ -98,10 +101,9 @@ class ReportedResult(BaseModel):
     seconds: float
 
 
-class ReportedCapture(BaseModel):
+class ReportedCapture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A capture without its text."""
 
-    model_config = STRICT
     key: str
     exit_code: int | None
     error: str
@@ -109,11 +111,10 @@ class ReportedCapture(BaseModel):
     sha256: str
 
 
-class Report(BaseModel):
+class Report(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The document `diag/report/1`."""
 
-    model_config = STRICT
-    schema_: str = Field(SCHEMA, alias="schema")
+    schema_: Literal["diag/report/1"] = field(default="diag/report/1", name="schema")
     tool: str
     command: str
     language: Literal["en", "zh"] = "en"
@@ -257,11 +258,12 @@ def _result(result: Result, check: Check, language: str) -> ReportedResult:
 
 def _facts(facts: Facts) -> dict[str, list[dict[str, Any]]]:
     """Every fact told of the machine, by kind; what a text or a reference table says is left out."""
-    told: dict[str, list[dict[str, Any]]] = {}
+    told: dict[str, list[Fact]] = {}
     for fact in facts:
         if not isinstance(fact, Text | Reference):
-            told.setdefault(type(fact).__name__, []).append(fact.model_dump(mode="json"))
-    return told
+            told.setdefault(type(fact).__name__, []).append(fact)
+    plain: dict[str, list[dict[str, Any]]] = json.decode(json.encode(told))
+    return plain
 
 
 def _capture(capture: Capture) -> ReportedCapture:

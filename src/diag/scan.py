@@ -43,12 +43,13 @@ def cut(lines: Iterable[Line], spans: Iterable[Span]) -> Iterator[tuple[Span, li
     waiting = sorted(set(spans), reverse=True)
     open_spans: list[tuple[Span, list[Line]]] = []
     for line in lines:
+        # A line may come in pieces of one number: a span ends with the first line behind it.
+        yield from (one for one in open_spans if one[0].last < line.number)
+        open_spans = [one for one in open_spans if one[0].last >= line.number]
         while waiting and waiting[-1].first <= line.number:
             open_spans.append((waiting.pop(), []))
         for _, held in open_spans:
             held.append(line)
-        yield from (one for one in open_spans if one[0].last <= line.number)
-        open_spans = [one for one in open_spans if one[0].last > line.number]
         if not waiting and not open_spans:
             return
     yield from open_spans

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from diag.capture import Capture
 from diag.facts import Fact, Host, Origin
 from diag.probe import Probe
@@ -52,15 +54,14 @@ def scoped(
         if scope and scope == machine.host:
             yield Host(origin=Origin(capture=told[0].origin.capture, scope=scope), name=scope)
         for fact in told:
-            origin = fact.origin.model_copy(update={"scope": scope or fact.origin.scope})
-            yield fact.model_copy(update={"origin": origin})
+            yield fact.of(scope or fact.origin.scope)
 
 
 def _machine(machines: list[_Machine], section: Section, told: list[Fact], several: bool) -> _Machine:
     """The machine a section is about: an earlier one of that host, the last one spoken of, or a new one."""
-    same_host = next((one for one in machines if section.host and one.host == section.host), None)
-    if same_host:
-        return same_host
+    same_host = (one for one in reversed(machines) if section.host and one.host == section.host)
+    if machine := next((one for one in same_host if not one.contradicts(told)), None):
+        return machine
     if machines and not machines[-1].is_other(section, told):
         return machines[-1]
     names = (section.host, section.part.key if several else "", f"environment {len(machines) + 1}")
@@ -81,10 +82,15 @@ class _Machine:
     def is_other(self, section: Section, told: list[Fact]) -> bool:
         """Whether a section cannot be about this machine."""
         if section.host and self.host:
-            return section.host != self.host
+            return section.host != self.host or self.contradicts(told)
         if section.once and self.seen.get(section.probe.key, bare := _bare(told)) != bare:
             return True
-        return any(known.isdisjoint(_single(told).get(name, known)) for name, known in self.single.items())
+        return self.contradicts(told)
+
+    def contradicts(self, told: list[Fact]) -> bool:
+        """Whether a section tells another value of what a machine has once."""
+        single = _single(told)
+        return any(known.isdisjoint(single.get(name, known)) for name, known in self.single.items())
 
     def take(self, section: Section, told: list[Fact]) -> None:
         """Learn what a section told."""
@@ -95,7 +101,7 @@ class _Machine:
 
 
 def _bare(told: Iterable[Fact]) -> list[Fact]:
-    return [fact.model_copy(update={"origin": NOWHERE}) for fact in told]
+    return [replace(fact, origin=NOWHERE) for fact in told]
 
 
 def _single(told: Iterable[Fact]) -> dict[str, set[str]]:

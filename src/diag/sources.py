@@ -20,9 +20,9 @@ from diag import text
 from diag.capture import Body, Capture, Held, OnDisk
 from diag.errors import DiagError
 from diag.probe import COSTS, Cost, Probe, Request
-from diag.redact import Known
+from diag.redact import NOTHING_KNOWN, Known
 from diag.report import SourceKind
-from diag.spawn import Command, Outcome, run
+from diag.spawn import Children, Command, Outcome, run
 from diag.text import Line
 
 MEASURE = Path(__file__).resolve().parent / "measure"
@@ -31,7 +31,6 @@ FILE_CAP = 4 * 2**20
 STDIN_HELD = 64 * 2**20
 """Bytes of standard input held in memory."""
 ONCE = Request(())
-NOTHING_KNOWN = Known()
 LINES_BETWEEN_LOOKS = 1_000
 ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
@@ -69,13 +68,18 @@ class LiveHost:
     known: Known = field(default_factory=lambda: _known(os.environ))
 
     def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
-        """Passive and importing probes side by side, then the active ones, one at a time and stage by stage."""
+        """Passive and importing probes side by side, then the active ones, one at a time and stage by stage.
+
+        The commands run from the first capture on, a file's, whatever the caller does before it asks for the next.
+        """
         wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
         beside = [probe for probe in wanted if not probe.path and probe.cost != "active"]
         commands = [self._command(probe) for probe in beside]
-        for probe, command, outcome in zip(beside, commands, run(commands, deadline=self.deadline), strict=True):
+        with Children(commands, deadline=self.deadline) as children:
+            yield from (self._file(probe) for probe in wanted if probe.path)
+            outcomes = children.wait()
+        for probe, command, outcome in zip(beside, commands, outcomes, strict=True):
             yield self._capture(probe.key, probe, command, outcome)
-        yield from (self._file(probe) for probe in wanted if probe.path)
         for probe in wanted:
             if probe.cost == "active":
                 yield from self._stages(probe)

@@ -69,7 +69,7 @@ def _rows(facts: Facts, language: str) -> Iterator[tuple[str, str]]:
 
 
 def _counted(found: tuple[Accelerator, ...]) -> Iterator[str]:
-    """The devices by kind: `8 x NVIDIA H200, 139.8 GiB`."""
+    """The devices by kind: `8 x NAME, 139.8 GiB`."""
     kinds = Counter((device.name or device.vendor, _gib(device.memory_mib)) for device in found)
     for (name, memory), count in kinds.items():
         yield f"{count} x {name}" + (f", {memory}" if memory else "")

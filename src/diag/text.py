@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 LINE_CAP = 64 * 1024
@@ -35,6 +35,16 @@ class Line(NamedTuple):
     text: str
 
 
+MARKS_OF_OTHERS = re.compile(r"(?:\s{0,3}>\s?)*(?:[a-z0-9][\w.\-]{0,63}\s{1,64}\|(?:\s|$))?")
+"""What a quotation (`> `) and a compose tool (`web-1  | `) put before each line."""
+
+
+def bare(line: str) -> str:
+    """The line as its program printed it, without the marks of whoever passed it on."""
+    found = MARKS_OF_OTHERS.match(line) if ">" in line[:4] or "|" in line[:160] else None
+    return line[found.end() :] if found else line
+
+
 def plain(text: str) -> str:
     """The text without terminal escape sequences and control characters; tabs and line ends stay."""
     if not CONTROL.search(text):
@@ -57,6 +67,18 @@ def split(text: str, first: int = 1) -> Iterator[Line]:
     """The lines of a text, split at line feeds alone, so that the numbers are those an editor shows."""
     for number, line in enumerate(text.split("\n"), first):
         yield Line(number, line)
+
+
+def joined(lines: Iterable[Line]) -> str:
+    """The text of consecutive lines; pieces of one line are put together again."""
+    parts: list[str] = []
+    last = None
+    for line in lines:
+        if last is not None and line.number != last:
+            parts.append("\n")
+        parts.append(line.text)
+        last = line.number
+    return "".join(parts)
 
 
 def stream(source: io.BufferedReader | io.BufferedRandom) -> Iterator[Line]:

@@ -25,7 +25,7 @@ def take(*probes: Probe, **options) -> list[Capture]:
 def test_commands_files_and_children_become_captures(tmp_path):
     (tmp_path / "f").write_bytes(b"one\r\n\xff")
     (tmp_path / "child.py").write_text("print('measured')")
-    command, child, file = take(
+    file, command, child = take(
         probe("c", command=("echo", "hello")),
         probe("m", measure=str(tmp_path / "child.py")),
         probe("f", path=str(tmp_path / "f")),
@@ -48,8 +48,10 @@ def test_a_failure_is_a_capture(how, error):
     assert [one.error for one in take(probe(**how))] == [error]
 
 
-def test_a_file_without_an_end_is_cut():
-    assert len(take(probe(path="/dev/zero"))[0].content) == sources.FILE_CAP
+def test_a_long_file_is_cut_and_one_without_an_end_comes_to_one(tmp_path):
+    (tmp_path / "f").write_bytes(b"x" * (sources.FILE_CAP + 1000))
+    endless, long = take(probe(path="/dev/zero"), probe(path=str(tmp_path / "f")))
+    assert (endless.error, len(long.content)) == ("", sources.FILE_CAP)
 
 
 def test_probes_run_by_what_they_cost():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -10,6 +11,8 @@ from types import FrameType
 
 def main() -> None:
     """Run the command line and exit with the code of the contract."""
+    # Until all is loaded there is no garbage; looking for it would take a twentieth of a short run.
+    gc.disable()
     signal.signal(signal.SIGTERM, _terminated)
     try:
         code = _run(sys.argv[1:])
@@ -19,6 +22,9 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+    except OSError as error:
+        code = _said(f"stdout: {error.strerror or error}", 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
@@ -27,13 +33,21 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    import click
+
+    from diag.cli.app import app
     from diag.errors import DiagError
 
     try:
-        from diag.cli.app import command
-
-        result = command().main(arguments, prog_name="diag", standalone_mode=False)
+        result = app.main(arguments, prog_name="diag", standalone_mode=False)
         return result if isinstance(result, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        return 0
+    except click.ClickException as error:
+        return _said(f"{error.format_message()} (diag --help)", 2)
+    except click.Abort:
+        return 130
     except DiagError as error:
         return _said(str(error), 2)
     except BrokenPipeError:
@@ -42,10 +56,6 @@ def _run(arguments: list[str]) -> int:
         named = f"{error.filename}: " if error.filename else ""
         return _said(f"{named}{error.strerror or error}", 2)
     except Exception as error:
-        if hasattr(error, "format_message"):
-            return _said(f"{error.format_message()} (diag --help)", 2)
-        if type(error).__name__ == "Abort":
-            return 130
         from diag.cli.bug import block
 
         print(block(error), file=sys.stderr)

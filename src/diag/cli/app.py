@@ -3,116 +3,88 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
+import click
 
-from diag.cli.options import Live, Output, Scope, grouped
-
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="Is this machine fit to serve or benchmark a large language model, and if not, why.",
-)
-Asked = Annotated[
-    list[str] | None,
-    typer.Argument(help="A bundle, a text file, or - for stdin; this host without one.", metavar="SOURCE"),
-]
-LaunchOption = Annotated[
-    str | None, typer.Option(help='What is about to be started: "ENGINE serve MODEL …".', metavar="COMMAND")
-]
+from diag import __version__
+from diag.cli.options import FOLDER, NO_REDACT, ROOT, Live, Output, Scope, grouped
 
 
-def command() -> Any:
-    """The whole command line as one callable command."""
-    return typer.main.get_command(app)
-
-
-@app.callback()
-def diag(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
-) -> None:
-    """Hold the options that stand before every command."""
-    if version:
-        from diag import __version__
-
-        typer.echo(f"diag {__version__}")
-        raise typer.Exit(0)
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="diag", message="%(prog)s %(version)s")
+def app() -> None:
+    """Is this machine fit to serve or benchmark a large language model, and if not, why."""
 
 
 @app.command("env-check")
-@grouped
-def env_check(source: Asked = None, *, output: Output, scope: Scope, live: Live, launch: LaunchOption = None) -> int:
-    """Examine this host, a bundle or a pasted text, and name what is wrong."""
+@click.argument("source", nargs=-1)
+@grouped(output=Output, scope=Scope, live=Live)
+@click.option("--launch", metavar="COMMAND", help='What is about to be started: "ENGINE serve MODEL …".')
+def env_check(source: tuple[str, ...], output: Output, scope: Scope, live: Live, launch: str | None) -> int:
+    """Examine this host, or each SOURCE (a bundle, a text file, - for stdin), and name what is wrong."""
     from diag.cli import examine
 
-    return examine.run("env-check", source or [], output=output, scope=scope, live=live, launch=launch)
+    return examine.run("env-check", source, output=output, scope=scope, live=live, launch=launch)
 
 
-@app.command("bundle")
-@grouped
-def bundle(
-    out: Annotated[Path, typer.Option("--output", "-o", help="The archive to write (.tar.gz).", metavar="FILE")],
-    *,
-    scope: Scope,
-    live: Live,
-    no_redact: Annotated[bool, typer.Option("--no-redact", help="Leave names, addresses and secrets as read.")] = False,
-) -> int:
+@app.command()
+@click.option("-o", "--output", "out", type=FOLDER, required=True, metavar="FILE", help="The archive (.tar.gz).")
+@grouped(scope=Scope, live=Live)
+@NO_REDACT
+def bundle(out: Path, scope: Scope, live: Live, no_redact: bool) -> int:
     """Collect what this host tells into one redacted archive, for support to examine elsewhere."""
     from diag.cli import collect
 
     return collect.run(out, scope=scope, live=live, redacted=not no_redact)
 
 
-@app.command("render")
-@grouped
-def render(
-    document: Annotated[Path, typer.Argument(help="A report in JSON.", metavar="REPORT.json")], *, output: Output
-) -> int:
-    """Give a report another form."""
+@app.command()
+@click.argument("document", type=FOLDER, metavar="REPORT.json")
+@grouped(output=Output)
+def render(document: Path, output: Output) -> int:
+    """Give a report in JSON another form."""
     from diag.cli import examine
 
     return examine.rerender(document, output)
 
 
-checks = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The rules: what there is, and what each is about."
-)
-app.add_typer(checks, name="checks")
-RootOption = Annotated[
-    list[Path] | None, typer.Option(help="A further folder with checks, kb, reports.", metavar="DIR")
-]
+@app.group()
+def checks() -> None:
+    """List the rules, and show what each is about."""
 
 
 @checks.command("list")
-def checks_list(root: RootOption = None) -> int:
+@ROOT
+def checks_list(root: tuple[Path, ...]) -> int:
     """List every check, entry and matrix row."""
     from diag.cli import catalogue
 
-    return catalogue.listed(root or [])
+    return catalogue.listed(root)
 
 
 @checks.command("show")
-def checks_show(id: Annotated[str, typer.Argument(metavar="ID")], root: RootOption = None) -> int:
-    """Show one check: what it finds, its remedies, its sources."""
+@click.argument("id", metavar="ID")
+@ROOT
+def checks_show(id: str, root: tuple[Path, ...]) -> int:
+    """Show one rule: what it finds, its remedies, its sources."""
     from diag.cli import catalogue
 
-    return catalogue.shown(id, root or [])
+    return catalogue.shown(id, root)
 
 
-@app.command("selftest")
-def selftest(root: RootOption = None) -> int:
+@app.command()
+@ROOT
+def selftest(root: tuple[Path, ...]) -> int:
     """Run the vectors of every rule: those that must fire and those that must stay silent."""
     from diag.cli import catalogue
 
-    return catalogue.selftest(root or [])
+    return catalogue.selftest(root)
 
 
-@app.command("schema")
-def schema(document: Annotated[str, typer.Argument(help="report or bundle", metavar="DOCUMENT")]) -> int:
-    """Print the JSON Schema of a document."""
+@app.command()
+@click.argument("document", metavar="DOCUMENT")
+def schema(document: str) -> int:
+    """Print the JSON Schema of a DOCUMENT: report or bundle."""
     from diag.cli import catalogue
 
     return catalogue.schema(document)

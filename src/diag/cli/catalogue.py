@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
+
+from msgspec import json
 
 from diag.check import Check
 from diag.cli.examine import load, write
@@ -11,9 +13,9 @@ from diag.cli.options import Scope
 from diag.errors import DiagError
 
 
-def listed(roots: list[Path]) -> int:
+def listed(roots: Sequence[Path]) -> int:
     """One line for each rule."""
-    loaded = load(Scope(root=roots))
+    loaded = load(Scope(root=tuple(roots)))
     for check in sorted(loaded.checks.values(), key=lambda one: one.id):
         write(f"{check.id:44} {check.kind:6} {check.severity:8} {check.words['en']['title']}\n")
     for one in loaded.broken:
@@ -21,9 +23,9 @@ def listed(roots: list[Path]) -> int:
     return 0
 
 
-def shown(id: str, roots: list[Path]) -> int:
+def shown(id: str, roots: Sequence[Path]) -> int:
     """All about one rule."""
-    checks = load(Scope(root=roots)).checks
+    checks = load(Scope(root=tuple(roots))).checks
     if id not in checks:
         raise DiagError(f"no check {id!r} (diag checks list)")
     write(_described(checks[id]))
@@ -39,11 +41,11 @@ def _described(check: Check) -> str:
     return "\n".join(lines) + "\n"
 
 
-def selftest(roots: list[Path]) -> int:
+def selftest(roots: Sequence[Path]) -> int:
     """Run every vector; the exit code is 1 when one does not do what it must."""
     from diag.selftest import proved
 
-    loaded = load(Scope(root=roots))
+    loaded = load(Scope(root=tuple(roots)))
     failures = [failure for check in loaded.checks.values() for failure in proved(check, loaded)]
     broken = [f"not loaded: {one.where}: {one.error}" for one in loaded.broken]
     for line in (*failures, *broken):
@@ -55,13 +57,11 @@ def selftest(roots: list[Path]) -> int:
 
 def schema(document: str) -> int:
     """The JSON Schema of a document."""
-    from pydantic import BaseModel
-
     from diag.bundle import Manifest
     from diag.report import Report
 
-    models: dict[str, type[BaseModel]] = {"report": Report, "bundle": Manifest}
+    models = {"report": Report, "bundle": Manifest}
     if document not in models:
         raise DiagError(f"no document {document!r}; there are {', '.join(models)}")
-    write(json.dumps(models[document].model_json_schema(by_alias=True), indent=2) + "\n")
+    write(json.format(json.encode(json.schema(models[document])), indent=2).decode() + "\n")
     return 0

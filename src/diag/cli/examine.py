@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 
+from msgspec import DecodeError, convert, json, to_builtins
+
 from diag import __version__, bundle, engine, plugins, sources, summary
+from diag.capture import Capture
 from diag.check import Check
 from diag.cli import progress
 from diag.cli.options import Live, Output, Scope
@@ -21,7 +26,7 @@ from diag.errors import DiagError
 from diag.facts import Accelerator, Host, LaunchArguments
 from diag.learn import learn
 from diag.output import written
-from diag.plugins import Loaded
+from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
 from diag.redact import Known, Redactor
 from diag.render import Look, form_of, formats, render
@@ -32,18 +37,11 @@ from diag.sources import LiveHost
 STOPPED = "stopped"
 
 
-def run(command: str, asked: list[str], *, output: Output, scope: Scope, live: Live, launch: str | None) -> int:
+def run(command: str, asked: Sequence[str], *, output: Output, scope: Scope, live: Live, launch: str | None) -> int:
     """Examine and report; the exit code says what was found."""
     deadline = time.monotonic() + scope.timeout if scope.timeout else None
-    loaded = load(scope)
-    check_output(output, loaded)
-    chosen = selected(loaded.checks.values(), scope)
     opened: list[sources.Source] = open_sources(asked, deadline) if asked else [live_host(live, deadline)]
-    if launch is not None:
-        opened.append(planned(launch, loaded))
-    probes = tuple(loaded.probes.values())
-    with progress.shown("examining this host" if not asked else "reading"):
-        examination = engine.examine(chain.from_iterable(one.captures(probes) for one in opened), loaded, chosen)
+    loaded, examination = examined(opened, output, scope, launch)
     broken = (*examination.broken, *(lost for one in opened if isinstance(one, bundle.Bundle) for lost in one.broken))
     report = assemble(
         Judged(
@@ -51,12 +49,12 @@ def run(command: str, asked: list[str], *, output: Output, scope: Scope, live: L
             results=examination.results,
             captures=examination.captures,
             broken=broken,
-            incomplete=unanswered(opened, examination, WORDS[output.lang.value]),
-            machine=summary.machine(examination.facts, output.lang.value),
+            incomplete=unanswered(opened, examination, WORDS[output.lang]),
+            machine=summary.machine(examination.facts, output.lang),
             seconds=examination.seconds,
         ),
         loaded.checks,
-        language=output.lang.value,
+        language=output.lang,
         tool=__version__,
         command=command,
         source=Source(
@@ -70,6 +68,37 @@ def run(command: str, asked: list[str], *, output: Output, scope: Scope, live: L
     return emit(report, output, loaded)
 
 
+def examined(
+    opened: list[sources.Source], output: Output, scope: Scope, launch: str | None
+) -> tuple[Loaded, Examination]:
+    """All that was loaded, and what it says of the sources; a host's commands run while the rules are still read."""
+    shelf = open_roots(scope)
+    check_output(output, shelf.templates)
+    with ExitStack() as begun:
+        probes = tuple(shelf.probes.values())
+        streams = [begun.enter_context(ahead(one.captures(probes))) for one in opened]
+        loaded = shelf.loaded()
+        gc.enable()
+        chosen = selected(loaded.checks.values(), scope)
+        if launch is not None:
+            opened.append(planned(launch, loaded))
+            streams.append(opened[-1].captures(()))
+        with progress.shown("examining this host" if opened[0].kind == "live" else "reading"):
+            return loaded, engine.examine(chain.from_iterable(streams), loaded, chosen)
+
+
+@contextmanager
+def ahead(captures: Iterable[Capture]) -> Iterator[Iterable[Capture]]:
+    """The captures, the first taken at once, which starts a host's commands; none is left running in the end."""
+    rest = iter(captures)
+    try:
+        first = next(rest, None)
+        yield rest if first is None else chain((first,), rest)
+    finally:
+        if isinstance(rest, Generator):
+            rest.close()
+
+
 def planned(launch: str, loaded: Loaded) -> sources.Asked:
     """The launch line that is asked about; one that no probe understands is a mistake."""
     asked = sources.Asked({"launch": launch})
@@ -78,20 +107,25 @@ def planned(launch: str, loaded: Loaded) -> sources.Asked:
     return asked
 
 
-def load(scope: Scope) -> Loaded:
-    """Everything the roots hold: bundled, installed, the user's, and those named."""
+def open_roots(scope: Scope) -> Shelf:
+    """The roots in order: bundled, installed, the user's, and those named."""
     named = [Path(one) for one in os.environ.get("DIAG_ROOTS", "").split(os.pathsep) if one]
-    for folder in (*named, *(scope.root or ())):
+    for folder in (*named, *scope.root):
         if not folder.is_dir():
             raise DiagError(f"root {folder} is not a folder")
-    return plugins.load(plugins.roots((*named, *(scope.root or ())), config_folder()))
+    return Shelf(plugins.roots((*named, *scope.root), config_folder()))
 
 
-def check_output(output: Output, loaded: Loaded) -> None:
+def load(scope: Scope) -> Loaded:
+    """Everything the roots hold."""
+    return open_roots(scope).loaded()
+
+
+def check_output(output: Output, templates: Mapping[str, Path]) -> None:
     """Refuse a form or a place for the report before anything is measured."""
-    if output.form not in formats(loaded.templates):
-        raise DiagError(f"no format {output.form!r}; there are {', '.join(formats(loaded.templates))}")
-    for path in output.report or ():
+    if output.form not in formats(templates):
+        raise DiagError(f"no format {output.form!r}; there are {', '.join(formats(templates))}")
+    for path in output.report:
         form_of(path)
         if not path.parent.is_dir():
             raise DiagError(f"cannot write {path}: {path.parent} is not a folder")
@@ -100,16 +134,14 @@ def check_output(output: Output, loaded: Loaded) -> None:
 def selected(checks: Iterable[Check], scope: Scope) -> list[Check]:
     """The checks whose ids the user wants; a prefix that fits none is a mistake."""
     checks = list(checks)
-    for prefix in (*(scope.select or ()), *(scope.ignore or ())):
+    for prefix in (*scope.select, *scope.ignore):
         if not any(check.id.startswith(prefix) for check in checks):
             raise DiagError(f"no check begins with {prefix!r} (diag checks list)")
-    wanted = tuple(scope.select or ("",))
-    return [
-        one for one in checks if one.id.startswith(wanted) and not one.id.startswith(tuple(scope.ignore or ("\0",)))
-    ]
+    wanted = scope.select or ("",)
+    return [one for one in checks if one.id.startswith(wanted) and not one.id.startswith(scope.ignore)]
 
 
-def open_sources(asked: list[str], deadline: float | None) -> list[sources.Source]:
+def open_sources(asked: Sequence[str], deadline: float | None) -> list[sources.Source]:
     """The sources named; where there are several, each bundle is a machine of its own."""
     names = [Path(one).name for one in asked]
     return [
@@ -149,16 +181,15 @@ def unanswered(opened: Sequence[sources.Source], examination: Examination, words
 
 def redacted(report: Report, known: Known) -> Report:
     """The report as it may leave."""
-    document = Redactor(redact_key(), known).value(report.model_dump(mode="json", by_alias=True))
-    return Report.model_validate(document)
+    return convert(Redactor(redact_key(), known).value(to_builtins(report)), Report)
 
 
 def rerender(document: Path, output: Output) -> int:
     """Read a report and give it another form."""
     try:
-        report = Report.model_validate_json(document.read_bytes())
-    except ValueError as error:
-        raise DiagError(f"{document} is not a report: {str(error).splitlines()[0]}") from error
+        report = json.decode(document.read_bytes(), type=Report)
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise DiagError(f"{document} is not a report: {error}") from error
     return emit(report, output, load(Scope()))
 
 
@@ -166,10 +197,10 @@ def emit(report: Report, output: Output, loaded: Loaded) -> int:
     """Write to stdout and to the named files; the exit code of the report."""
     if not output.quiet:
         write(render(report, output.form, loaded.templates, look()))
-    for path in output.report or ():
+    for path in output.report:
         with written(path) as file:
             file.write(render(report, form_of(path), loaded.templates).encode("utf-8", "backslashreplace"))
-    return report.exit_code(output.fail_on.value)
+    return report.exit_code(output.fail_on)
 
 
 def write(text: str) -> None:

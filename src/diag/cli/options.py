@@ -1,104 +1,98 @@
-"""Options that several commands share, and the way a command takes a group of them as one value."""
+"""Options that several commands share: groups that a command takes as one value each."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import inspect
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Any, TypeVar
 
-import typer
+import click
+from msgspec import Struct
 
+from diag.finding import LANGUAGES, FailOn
 
-class Language(str, Enum):
-    """The languages diag speaks."""
-
-    en = "en"
-    zh = "zh"
-
-
-class FailOn(str, Enum):
-    """The severity from which a finding makes the exit code 1."""
-
-    error = "error"
-    warning = "warning"
-    never = "never"
+Command = Callable[..., int]
+C = TypeVar("C", bound=Command)
+FOLDER = click.Path(path_type=Path)
 
 
-@dataclasses.dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True, kw_only=True):
     """Where the report goes, in what form and language."""
 
-    form: Annotated[
-        str, typer.Option("--format", help="What goes to stdout: terminal, json, markdown.", metavar="FORMAT")
-    ] = "terminal"
-    report: Annotated[
-        list[Path] | None, typer.Option("--report", help="Also write the report here; format by extension (.json .md).")
-    ] = None
-    fail_on: Annotated[FailOn, typer.Option(help="Severity from which the exit code is 1.")] = FailOn.error
-    lang: Annotated[Language, typer.Option(help="Language of the report.")] = Language.en
-    no_redact: Annotated[bool, typer.Option("--no-redact", help="Leave names, addresses and secrets as read.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", help="Write nothing to stdout; the exit code says it.")] = False
+    form: str
+    report: tuple[Path, ...]
+    fail_on: FailOn
+    lang: str
+    no_redact: bool
+    quiet: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """Which rules judge, and how long all may take."""
 
-    select: Annotated[list[str] | None, typer.Option(help="Only checks whose id begins so.", metavar="ID-PREFIX")] = (
-        None
-    )
-    ignore: Annotated[list[str] | None, typer.Option(help="No checks whose id begins so.", metavar="ID-PREFIX")] = None
-    root: Annotated[
-        list[Path] | None, typer.Option(help="A further folder with checks, kb, reports.", metavar="DIR")
-    ] = None
-    timeout: Annotated[
-        float | None, typer.Option(help="Bound on the whole run, in seconds.", min=0.1, metavar="SECONDS")
-    ] = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    root: tuple[Path, ...] = ()
+    timeout: float | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Live:
-    """How much of this host is looked at."""
+class Live(Struct, frozen=True, kw_only=True):
+    """How much of this host is looked at, and which interpreter."""
 
-    quick: Annotated[bool, typer.Option("--quick", help="No torch import; no device is touched.")] = False
-    deep: Annotated[bool, typer.Option("--deep", help="All measurements in full.")] = False
-    python: Annotated[
-        str | None, typer.Option(help="The interpreter to examine, where torch and the engine live.", metavar="PATH")
-    ] = None
+    quick: bool
+    deep: bool
+    python: str | None
 
 
-def grouped(function: Callable[..., int]) -> Callable[..., int]:
-    """The command with each parameter that is a group of options replaced by the options themselves."""
-    hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name in groups:
-            parameters += _options(groups[name])
-        else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
+ROOT = click.option("--root", type=FOLDER, multiple=True, metavar="DIR", help="A further root: checks, kb, reports.")
+NO_REDACT = click.option("--no-redact", is_flag=True, help="Leave names, addresses and secrets as they were read.")
+OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
+    Output: (
+        click.option("--format", "form", default="terminal", metavar="FORMAT", help="terminal, json or markdown."),
+        click.option(
+            "--report", type=FOLDER, multiple=True, metavar="PATH", help="Write the report here, too (.json, .md)."
+        ),
+        click.option(
+            "--fail-on",
+            type=click.Choice(["error", "warning", "never"]),
+            default="error",
+            help="Severity from which the exit code is 1.",
+        ),
+        click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the report."),
+        NO_REDACT,
+        click.option("--quiet", is_flag=True, help="Write nothing to stdout; the exit code says it."),
+    ),
+    Scope: (
+        click.option("--select", multiple=True, metavar="ID-PREFIX", help="Only checks whose id begins so."),
+        click.option("--ignore", multiple=True, metavar="ID-PREFIX", help="No checks whose id begins so."),
+        ROOT,
+        click.option(
+            "--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="A bound on the whole run, in seconds."
+        ),
+    ),
+    Live: (
+        click.option("--quick", is_flag=True, help="No torch import; no device is touched."),
+        click.option("--deep", is_flag=True, help="All measurements in full."),
+        click.option("--python", metavar="PATH", help="The interpreter to examine: where torch and the engine live."),
+    ),
+}
 
-    @functools.wraps(function)
-    def command(**given: Any) -> int:
-        taken = {
-            name: group(**{one.name: given.pop(one.name) for one in _options(group)}) for name, group in groups.items()
-        }
-        return function(**given, **taken)
 
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    return command
+def grouped(**groups: type[Struct]) -> Callable[[C], C]:
+    """Give a command the options of each group, and each group as one argument of this name."""
 
+    def decorate(function: C) -> C:
+        @functools.wraps(function)
+        def command(**given: Any) -> int:
+            taken = {
+                name: group(**{field: given.pop(field) for field in group.__struct_fields__})
+                for name, group in groups.items()
+            }
+            return function(**given, **taken)
 
-def _options(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-        )
-        for field in dataclasses.fields(group)
-    ]
+        for option in reversed([one for group in groups.values() for one in OPTIONS[group]]):
+            command = option(command)
+        return command  # type: ignore[return-value]
+
+    return decorate

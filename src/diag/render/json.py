@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec import json
+
 from diag.render import Look
 from diag.report import Report
 
 
 def render(report: Report, look: Look) -> str:
     """The report as JSON, schema `diag/report/1`."""
-    return report.model_dump_json(by_alias=True, indent=2) + "\n"
+    return json.format(json.encode(report), indent=2).decode() + "\n"

@@ -1,0 +1,1 @@
+"""What holds for every rule, probe, root and document, present and future: nothing here names one of ours."""

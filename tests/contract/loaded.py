@@ -1,0 +1,110 @@
+"""All that the roots hold, every vector of it, and what the engine makes of a text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from diag import engine, plugins, summary
+from diag.capture import Capture, Held
+from diag.check import Check
+from diag.engine import Examination
+from diag.facts import Fact
+from diag.finding import Finding
+from diag.learn import PROMPT, learn
+from diag.probe import Probe
+from diag.report import Judged, Report, Source, assemble
+from diag.sources import Paste
+
+REPO = Path(__file__).resolve().parents[2]
+ROOTS = plugins.roots()
+LOADED = plugins.load(ROOTS)
+LANGUAGES = ("en", "zh")
+
+
+class Vector(NamedTuple):
+    """One text that proves a rule."""
+
+    rule: Check
+    name: str
+    text: str
+
+
+def vectors(rule: Check) -> list[Vector]:
+    fires = [Vector(rule, f"{rule.id}-fires{number}", text) for number, text in enumerate(rule.fires, 1)]
+    return fires + [Vector(rule, f"{rule.id}-silent{number}", text) for number, text in enumerate(rule.silent, 1)]
+
+
+RULES = list(LOADED.checks.values())
+VECTORS = [vector for rule in RULES for vector in vectors(rule)]
+PROBES = list(LOADED.probes.values())
+LIVE = [probe for probe in PROBES if probe.live]
+SAVED = [path.read_text(errors="replace") for path in sorted((REPO / "tests/captures").rglob("*.txt"))]
+
+
+def examined(captures: Iterable[Capture]) -> Examination:
+    return engine.examine(captures, LOADED)
+
+
+def paste(text: str) -> list[Capture]:
+    return list(Paste("vector", Held(text)).captures(()))
+
+
+@cache
+def pasted(text: str) -> Examination:
+    return examined(paste(text))
+
+
+def verdicts(examination: Examination) -> list[tuple[Any, ...]]:
+    """The results without what differs from run to run: times, and the name of the text."""
+    return [
+        (one.check, one.status, one.scope, [(found.subject, found.values, evidence(found)) for found in one.findings])
+        for one in examination.results
+    ]
+
+
+def evidence(found: Finding) -> list[tuple[str, int, str]]:
+    return [(one.says, one.origin.line, one.origin.quote) for one in found.evidence]
+
+
+def statuses(examination: Examination) -> list[tuple[str, str, int]]:
+    return [(one.check, one.status, len(one.findings)) for one in examination.results]
+
+
+def report(examination: Examination, language: str = "en") -> Report:
+    rows = summary.machine(examination.facts, language)
+    judged = Judged(examination.facts, examination.results, examination.captures, machine=rows)
+    source = Source(kind="paste", name="vector")
+    return assemble(judged, LOADED.checks, language=language, tool="0", command="env-check", source=source)
+
+
+def told(probe: Probe, captures: Iterable[Capture]) -> list[Fact]:
+    """What one probe reads in captures, among all others, without the places it was read in."""
+    facts = [fact for _, read in readings(probe, captures) for fact in read]
+    return [replace(fact, origin=None) for fact in facts]
+
+
+def readings(probe: Probe, captures: Iterable[Capture]) -> list[tuple[Capture, list[Fact]]]:
+    """Each part that one probe is given, with what it tells of it."""
+    kept: list[tuple[Capture, list[Fact]]] = []
+
+    def read(capture: Capture) -> list[Fact]:
+        kept.append((capture, list(probe.read(capture))))
+        return kept[-1][1]
+
+    watched = {**LOADED.probes, probe.key: dataclasses.replace(probe, read=read)}
+    learn(captures, dataclasses.replace(LOADED, probes=watched))
+    return kept
+
+
+def own_texts(probe: Probe) -> Iterator[str]:
+    """The texts of one probe in all vectors and saved captures, each up to the next shell prompt."""
+    for text in {*(vector.text for vector in VECTORS), *SAVED}:
+        for part, facts in readings(probe, paste(text)):
+            if facts and not any(PROMPT.match(line.text) for line in part.lines()):
+                yield part.content

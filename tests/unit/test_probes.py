@@ -1,0 +1,105 @@
+"""Expected facts: what each saved text tells, all of it and nothing else, however it was pasted."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from told import CAPTURES, LOADED, SOURCES, examined, facts_of, text_of, told
+
+from diag import sources, text
+from diag.facts import Facts
+
+NAMES = [saved["file"] for saved in SOURCES]
+GREEN, RESET = "\x1b[32m", "\x1b[0m"
+
+each = pytest.mark.parametrize("saved", SOURCES, ids=NAMES)
+
+
+def by_line(change: Callable[[str], str]) -> Callable[[str], bytes]:
+    return lambda whole: "\n".join(map(change, whole.split("\n"))).encode()
+
+
+WAYS: dict[str, Callable[[str], bytes]] = {
+    "indented": by_line(lambda line: f"  {line}"),
+    "padded": by_line(lambda line: line.ljust(150)),
+    "CRLF": by_line(lambda line: f"{line}\r"),
+    "coloured": by_line(lambda line: f"{GREEN}{line}{RESET}"),
+    "byte-order mark": lambda whole: whole.encode("utf-8-sig"),
+    "UTF-16": lambda whole: whole.encode("utf-16"),
+    "fenced": lambda whole: f"It fails:\n```text\n{whole}\n```\nThanks\n".encode(),
+    "details": lambda whole: f"<details>\n<summary>env</summary>\n\n```\n{whole}\n```\n</details>\n".encode(),
+    "quoted": by_line(lambda line: f"> {line}"),
+    "quoted twice": by_line(lambda line: f"> > {line}"),
+    "compose": by_line(lambda line: f"vllm-1  | {line}"),
+    "compose, named": by_line(lambda line: f"scalellm          | {line}"),
+}
+MARKED = {"quoted", "quoted twice", "compose", "compose, named"}
+
+
+def seen(way: str) -> Any:
+    needs = way in MARKED and not hasattr(text, "bare")
+    return pytest.param(way, marks=pytest.mark.skipif(needs, reason="diag.text has no `bare` yet"), id=way)
+
+
+def expected(saved: dict[str, Any]) -> dict[str, Any]:
+    tells: dict[str, Any] = saved["tells"]
+    return tells
+
+
+def names(saved: dict[str, Any]) -> list[str]:
+    return [name for name in saved["tells"].get("packages", ()) if name != "count"]
+
+
+def piped(raw: bytes) -> Facts:
+    return facts_of(sources.piped(io.BytesIO(raw)).captures(()))
+
+
+def test_each_text_is_described() -> None:
+    assert sorted(path.name for path in CAPTURES.glob("*.txt")) == sorted(NAMES)
+    assert [saved["file"] for saved in SOURCES if "url" not in saved and "run by us" not in saved["what"]] == []
+
+
+@each
+def test_text_tells_these_facts_and_no_others(saved: dict[str, Any]) -> None:
+    found = examined(text_of(saved["file"]))
+    assert told(found.facts, names(saved)) == expected(saved)
+    assert found.facts.scopes() == ("",)
+    assert found.broken == ()
+
+
+@each
+def test_rules_find_these_faults_and_no_others(saved: dict[str, Any]) -> None:
+    found = examined(text_of(saved["file"]))
+    assert sorted(one.check for one in found.results if one.status in ("fail", "crash")) == sorted(saved["finds"])
+
+
+def test_healthy_texts_are_told_to_be_healthy() -> None:
+    healthy = [one for one in SOURCES if one["what"].startswith("healthy") or "installation of" in one["what"]]
+    assert len(healthy) >= 12
+    assert [one["file"] for one in healthy if one["finds"]] == []
+
+
+@pytest.mark.parametrize("way", [seen(way) for way in WAYS])
+@each
+def test_the_way_of_pasting_changes_no_fact(saved: dict[str, Any], way: str) -> None:
+    assert told(piped(WAYS[way](text_of(saved["file"]))), names(saved)) == expected(saved)
+
+
+@pytest.mark.parametrize("way", ["CRLF", "byte-order mark", "UTF-16", "coloured"])
+@each
+def test_nor_does_the_way_of_saving(saved: dict[str, Any], way: str, tmp_path: Path) -> None:
+    (tmp_path / "saved").write_bytes(WAYS[way](text_of(saved["file"])))
+    assert told(facts_of(sources.paste(tmp_path / "saved").captures(())), names(saved)) == expected(saved)
+
+
+@each
+def test_facts_stand_where_they_are_said_to(saved: dict[str, Any]) -> None:
+    lines = text_of(saved["file"]).split("\n")
+    kinds = {kind for probe in LOADED.probes.values() for kind in probe.tells}
+    for fact in examined(text_of(saved["file"])).facts:
+        if type(fact) in kinds and fact.origin.line and fact.origin.quote:
+            assert fact.origin.quote[:40] in lines[fact.origin.line - 1]

@@ -1,0 +1,109 @@
+"""No text makes a probe raise or slow: lines of real texts torn, doubled and mixed with hostile ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from told import CAPTURES, LOADED, examined
+
+from diag.capture import Capture
+from diag.probe import Probe
+
+READERS = [probe for probe in LOADED.probes.values() if not probe.measure]
+REAL = sorted({line for path in CAPTURES.glob("*.txt") for line in path.read_text("utf-8").split("\n")})
+OPENERS = sorted({literal for probe in READERS if probe.recognise for literal in probe.recognise.literals})
+HOSTILE = [
+    *("GPU 0\uff1aNVIDIA", "GPU \u0662: NVIDIA A10", "GPU 99999999999999999999: x", "| 0 ERR! Off | 0000:00:00.0 x |"),
+    *(
+        "PyTorch version:",
+        "Is CUDA available: maybe",
+        "CPU(s): \u00b2",
+        "[pip3] ==",
+        "[conda] a 1 b",
+        "a==",
+        "-e ",
+        "x @ ",
+    ),
+    *("Filesystem Size blocks Mounted on", "Filesystem 1K-blocks Mounted on", "/dev 1 1 1 % /", "shm - - - - /dev/shm"),
+    *("NVIDIA-SMI 1 Driver Version: x CUDA Version: 1.1", "MiB / MiB", "|/ 1MiB|", "Package Version", "# packages in"),
+    *(
+        "MemTotal: 9 kB",
+        "NVRM version: Kernel Module",
+        "\0",
+        "\ud800",
+        "\u2028",
+        "\x1b[",
+        "(found version 1)",
+        "vllm serve '",
+    ),
+]
+
+line = st.one_of(st.sampled_from(REAL), st.sampled_from(OPENERS), st.sampled_from(HOSTILE), st.text(max_size=40))
+torn = st.builds(lambda one, start, end, more: one[start:end] + more, line, st.integers(0, 9), st.integers(0, 99), line)
+texts = st.lists(st.one_of(line, torn), max_size=40).map("\n".join)
+
+each = pytest.mark.parametrize("probe", READERS, ids=lambda probe: probe.key)
+
+
+def read(probe: Probe, text: str) -> None:
+    for fact in probe.read(Capture.of(probe.key, text)):
+        assert isinstance(fact, probe.tells) or type(fact).__name__ == "Unavailable"
+
+
+@each
+@settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(text=texts)
+def test_no_text_makes_a_probe_raise(probe: Probe, text: str) -> None:
+    read(probe, text)
+
+
+@settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(text=texts)
+def test_nor_the_whole_examination(text: str) -> None:
+    found = examined(text)
+    assert found.broken == ()
+    assert [one.check for one in found.results if one.status == "crash"] == []
+
+
+LONG: dict[str, Callable[[str, int], str]] = {
+    "spaces": lambda opener, n: opener + " " * n + "x",
+    "digits": lambda opener, n: opener + "1" * n,
+    "words": lambda opener, n: opener + " a" * (n // 2),
+    "bars": lambda opener, n: opener + "| 1 " * (n // 4),
+    "colons": lambda opener, n: opener + ": (" * (n // 3),
+    "itself": lambda opener, n: f"{opener} " * (n // 20),
+    "in a name": lambda opener, n: "a" * n + opener,
+    "blank before": lambda opener, n: " " * n + opener,
+    "lines": lambda opener, n: f"{opener}\n" * (n // 4),
+    "short lines": lambda opener, n: opener + "\nx" * n,
+}
+
+
+def seconds(probe: Probe, text: str) -> float:
+    taken = []
+    for _ in range(2):
+        start = time.process_time()
+        read(probe, text)
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+@pytest.mark.parametrize("shape", LONG)
+@each
+def test_four_times_the_text_takes_no_more_than_eight_times_as_long(probe: Probe, shape: str) -> None:
+    openers = probe.recognise.literals if probe.recognise else ("",)
+    for opener in openers:
+        small, large = (seconds(probe, LONG[shape](opener, n)) for n in (25_000, 100_000))
+        assert large < max(8 * small, 0.3)
+
+
+@pytest.mark.parametrize("shape", LONG)
+def test_nor_does_it_to_find_them(shape: str) -> None:
+    start = time.process_time()
+    for opener in OPENERS:
+        examined(LONG[shape](opener, 20_000))
+    assert time.process_time() - start < 30
