@@ -173,7 +173,11 @@ def test_an_interrupted_run_leaves_no_process(hanging_tool, sent, code):
         time.sleep(0.05)
     started = psutil.Process(running.pid).children(recursive=True)
     running.send_signal(sent)
-    assert running.wait(20) == code
+    try:
+        assert running.wait(20) == code
+    finally:
+        running.kill()
+        running.wait()
     assert not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 

@@ -19,6 +19,8 @@ def main() -> None:
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = 130
+    except Terminated:
+        code = 143
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
@@ -28,8 +30,12 @@ def main() -> None:
     sys.exit(code)
 
 
+class Terminated(BaseException):
+    """SIGTERM: like Ctrl-C, it passes every handler on its way out but those that clean up."""
+
+
 def _terminated(signum: int, frame: FrameType | None) -> None:
-    sys.exit(128 + signum)
+    raise Terminated
 
 
 def _run(arguments: list[str]) -> int:
