@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.check import Check
-from diag.facts import Facts, Platform, Unavailable
+from diag.facts import Fact, Facts, Platform, Unavailable
 from diag.finding import Broken, Finding, Result, Undecided
 from diag.learn import learn
 from diag.plugins import Loaded
@@ -52,13 +52,15 @@ def deduce(deductions: Iterable[Deduction], facts: Facts) -> tuple[Facts, list[B
     """The facts with all that follows from them, scope by scope, each deduction after those it builds on."""
     broken: list[Broken] = []
     for one in ordered(deductions):
+        told: list[Fact] = []
         for scope in facts.scopes():
             view = facts.within(scope)
             if all(view.first(kind) for kind in one.needs):
                 try:
-                    facts = facts.adding([fact.of(scope) for fact in one.run(view)])
+                    told += [fact.of(scope) for fact in one.run(view)]
                 except Exception as error:
                     broken.append(Broken(where=f"deduction {one.name}", error=f"{type(error).__name__}: {error}"))
+        facts = facts.adding(told)
     return facts, broken
 
 

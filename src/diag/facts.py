@@ -268,6 +268,7 @@ class Facts:
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._facts = tuple(facts)
         self._by_kind: dict[type[Fact], list[Fact]] = {}
+        self._by_scope: dict[str, list[Fact]] | None = None
         for fact in self._facts:
             self._by_kind.setdefault(type(fact), []).append(fact)
 
@@ -305,7 +306,12 @@ class Facts:
 
     def within(self, scope: str) -> Facts:
         """The facts of one scope, with those that belong to every scope (what was asked, what is reference)."""
-        return Facts(fact for fact in self._facts if fact.origin.scope in ("", scope))
+        if self._by_scope is None:
+            self._by_scope = {}
+            for fact in self._facts:
+                self._by_scope.setdefault(fact.origin.scope, []).append(fact)
+        shared = self._by_scope.get("", ())
+        return Facts((*shared, *self._by_scope.get(scope, ())) if scope else shared)
 
 
 def devices(facts: Facts) -> tuple[Accelerator, ...]:

@@ -15,23 +15,9 @@ from msgspec.structs import replace
 from diag.capture import Capture
 from diag.facts import Fact, Host, Origin
 from diag.probe import Probe
+from diag.sections import Section
 
 NOWHERE = Origin(capture="")
-
-
-@dataclass(frozen=True)
-class Section:
-    """Lines of a longer text that one probe reads.
-
-    `host` is the one the shell prompt before them names; `once` says that a machine prints such a text once, so that a
-    second one that differs is another machine's.
-    """
-
-    probe: Probe
-    part: Capture
-    first: int
-    host: str
-    once: bool
 
 
 def scoped(
@@ -42,32 +28,43 @@ def scoped(
     A single machine has no scope unless it must be `named`. One whose host the prompt tells is named after it, which is
     a fact, too; with `several` texts the others are named after theirs.
     """
-    machines: list[_Machine] = []
+    machines = _Machines(several)
     kept: list[tuple[_Machine, list[Fact]]] = []
     for section in sections:
         if told := read(section.probe, section.part):
-            machine = _machine(machines, section, told, several)
+            machine = machines.of(section, told)
             machine.take(section, told)
             kept.append((machine, told))
     for machine, told in kept:
-        scope = machine.name if len(machines) > 1 or named else ""
+        scope = machine.name if len(machines.all) > 1 or named else ""
         if scope and scope == machine.host:
             yield Host(origin=Origin(capture=told[0].origin.capture, scope=scope), name=scope)
         for fact in told:
             yield fact.of(scope or fact.origin.scope)
 
 
-def _machine(machines: list[_Machine], section: Section, told: list[Fact], several: bool) -> _Machine:
-    """The machine a section is about: an earlier one of that host, the last one spoken of, or a new one."""
-    same_host = (one for one in reversed(machines) if section.host and one.host == section.host)
-    if machine := next((one for one in same_host if not one.contradicts(told)), None):
-        return machine
-    if machines and not machines[-1].is_other(section, told):
-        return machines[-1]
-    names = (section.host, section.part.key if several else "", f"environment {len(machines) + 1}")
-    taken = {one.name for one in machines}
-    machines.append(_Machine(next(name for name in names if name and name not in taken), section.host))
-    return machines[-1]
+class _Machines:
+    """The machines spoken of so far, in order, and the last one of each host."""
+
+    def __init__(self, several: bool) -> None:
+        self.several = several
+        self.all: dict[str, _Machine] = {}
+        self.last: _Machine | None = None
+        self.hosts: dict[str, _Machine] = {}
+
+    def of(self, section: Section, told: list[Fact]) -> _Machine:
+        """The machine a section is about: the last one of that host, the last one spoken of, or a new one."""
+        candidates = (self.hosts.get(section.host), self.last)
+        same = (one for one in candidates if one and not one.is_other(section, told))
+        self.last = next(same, None) or self._new(section)
+        if section.host:
+            self.hosts[section.host] = self.last
+        return self.last
+
+    def _new(self, section: Section) -> _Machine:
+        names = (section.host, section.part.key if self.several else "", f"environment {len(self.all) + 1}")
+        name = next(name for name in names if name and name not in self.all)
+        return self.all.setdefault(name, _Machine(name, section.host))
 
 
 @dataclass
@@ -81,6 +78,7 @@ class _Machine:
 
     def is_other(self, section: Section, told: list[Fact]) -> bool:
         """Whether a section cannot be about this machine."""
+        # A host that is named may print a report again after something was changed; only what it has once decides.
         if section.host and self.host:
             return section.host != self.host or self.contradicts(told)
         if section.once and self.seen.get(section.probe.key, bare := _bare(told)) != bare:

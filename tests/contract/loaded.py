@@ -16,10 +16,11 @@ from diag.check import Check
 from diag.engine import Examination
 from diag.facts import Fact
 from diag.finding import Finding
-from diag.learn import PROMPT, learn
+from diag.learn import learn
 from diag.probe import Probe
 from diag.report import Judged, Report, Source, assemble
 from diag.sources import Paste
+from diag.transcript import PROMPT
 
 REPO = Path(__file__).resolve().parents[2]
 ROOTS = plugins.roots()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from told import CAPTURES, LOADED, SOURCES, examined, facts_of, text_of, told
 
-from diag import sources, text
+from diag import sources
 from diag.facts import Facts
 
 NAMES = [saved["file"] for saved in SOURCES]
@@ -37,12 +37,6 @@ WAYS: dict[str, Callable[[str], bytes]] = {
     "compose": by_line(lambda line: f"vllm-1  | {line}"),
     "compose, named": by_line(lambda line: f"scalellm          | {line}"),
 }
-MARKED = {"quoted", "quoted twice", "compose", "compose, named"}
-
-
-def seen(way: str) -> Any:
-    needs = way in MARKED and not hasattr(text, "bare")
-    return pytest.param(way, marks=pytest.mark.skipif(needs, reason="diag.text has no `bare` yet"), id=way)
 
 
 def expected(saved: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +77,7 @@ def test_healthy_texts_are_told_to_be_healthy() -> None:
     assert [one["file"] for one in healthy if one["finds"]] == []
 
 
-@pytest.mark.parametrize("way", [seen(way) for way in WAYS])
+@pytest.mark.parametrize("way", WAYS)
 @each
 def test_the_way_of_pasting_changes_no_fact(saved: dict[str, Any], way: str) -> None:
     assert told(piped(WAYS[way](text_of(saved["file"]))), names(saved)) == expected(saved)

@@ -7,9 +7,9 @@ from itertools import chain
 import pytest
 from told import LOADED, examined, scopes, text_of
 
-from diag import text as diag_text
 from diag.engine import Examination
-from diag.scopes import Section, scoped
+from diag.scopes import scoped
+from diag.sections import Section
 
 LAPTOP, SERVER = text_of("neg-env-4070-wsl.txt"), text_of("wsl-cuda-init-error2-8gpu.txt")
 NO_DEVICE, FROZEN = text_of("torch-collect-env-vllm-0.33.0-no-device.txt"), text_of("pip-freeze-vllm-0.33.0.txt")
@@ -17,8 +17,6 @@ SMI_510 = "\n".join(text_of("fabricmanager-not-needed-geforce.txt").splitlines()
 SMI_551 = SMI_510.replace("510.47.03", "551.88   ").replace("11.6", "12.4")
 TOO_OLD = text_of("nv-driver-too-old-chatglm3.txt")
 SM120, NO_TOOL = text_of("sm120-5090-legged.txt"), text_of("nvidia-smi-not-found.txt")
-
-SEEN_THROUGH = pytest.mark.skipif(not hasattr(diag_text, "bare"), reason="needs the proposed borders of diag.learn")
 
 
 def at(host: str, command: str, output: str) -> str:
@@ -81,7 +79,6 @@ def test_packages_that_disagree_with_the_report_before_them() -> None:
     ]
 
 
-@SEEN_THROUGH
 def test_one_host_before_and_after_a_new_driver() -> None:
     text = at("node1", "nvidia-smi", SMI_510) + at("node1", "nvidia-smi", SMI_551) + at("node1", "python x.py", SM120)
     assert drivers(scopes(text)) == {
@@ -108,13 +105,11 @@ def test_tool_works_on_the_host_and_not_in_the_container() -> None:
     assert ["unavailable" in one for one in found.values()] == [False, True]
 
 
-@SEEN_THROUGH
 def test_packages_of_two_hosts_without_a_line_between() -> None:
     text = at("node1", "pip freeze", "numpy==1.26.4\ntorch==2.4.0") + at("node2", "pip freeze", "a==1.0\ntorch==2.9.1")
     assert {scope: one["packages"]["count"] for scope, one in scopes(text).items()} == {"node1": 2, "node2": 2}
 
 
-@SEEN_THROUGH
 def test_report_that_is_cut_takes_nothing_of_the_next_host() -> None:
     cut = "\n".join(LAPTOP.split("\n")[:5])
     found = scopes(at("node1", "python collect_env.py", cut) + at("node2", "nvidia-smi", SMI_510) + "OS: Windows 11\n")
