@@ -96,7 +96,7 @@ def _result(check: Check, view: Facts, scope: str, loaded: Loaded) -> Result:
         answers = tuple(map(_answer, check.run(view)))
     except Exception as error:
         return replace(untold, status="crash", reason=f"{type(error).__name__}: {error}")
-    findings = tuple(replace(one, check=check.id, scope=scope) for one in answers if isinstance(one, Finding))
+    findings = tuple(_filed(one, check, scope) for one in answers if isinstance(one, Finding))
     undecided = "; ".join(one.reason for one in answers if isinstance(one, Undecided))
     status = "fail" if findings else "skip" if undecided else "pass"
     return replace(untold, status=status, findings=findings, reason=undecided)
@@ -109,6 +109,12 @@ def _answer(given: object) -> Finding | Undecided:
     if isinstance(given, Finding) and not given.evidence:
         raise ValueError("a finding cites no evidence")
     return given
+
+
+def _filed(finding: Finding, check: Check, scope: str) -> Finding:
+    # What is proved by nothing of one machine is about none in particular.
+    own = any(one.origin.scope for one in finding.evidence)
+    return replace(finding, check=check.id, scope=scope if own else "")
 
 
 def _elsewhere(check: Check, view: Facts) -> str:

@@ -65,7 +65,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-class Host(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Host(Fact, frozen=True, kw_only=True):
     """The machine and its operating system; memory in bytes, `libc` as `glibc-2.36`."""
 
     name: str = ""
@@ -83,7 +83,7 @@ class Host(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return ("host", self.name) if self.name else None
 
 
-class Mount(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Mount(Fact, frozen=True, kw_only=True):
     """A mounted file system: its size and what is free, in bytes."""
 
     path: str
@@ -92,7 +92,7 @@ class Mount(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     free_bytes: int | None = None
 
 
-class Setting(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Setting(Fact, frozen=True, kw_only=True):
     """A named value that somebody can change: an environment variable, a kernel parameter, a limit."""
 
     name: str
@@ -100,13 +100,13 @@ class Setting(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: Literal["environment", "kernel", "limit"] = "environment"
 
 
-class Container(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Container(Fact, frozen=True, kw_only=True):
     """The text was taken inside a container of this runtime (`docker`, `podman`, `kubernetes`, …)."""
 
     runtime: str = ""
 
 
-class Python(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Python(Fact, frozen=True, kw_only=True):
     """An interpreter: its version, and its path where known."""
 
     version: str
@@ -114,7 +114,7 @@ class Python(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prefix: str = ""
 
 
-class Package(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Package(Fact, frozen=True, kw_only=True):
     """An installed Python distribution; `name` in PEP 503 form, `location` the folder it was found in."""
 
     name: str
@@ -127,13 +127,13 @@ class Package(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return (f"package {self.name}", public(self.version))
 
 
-class PackageList(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PackageList(Fact, frozen=True, kw_only=True):
     """The packages told are all there are: one that is not among them is not installed."""
 
     count: int
 
 
-class TorchBuild(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TorchBuild(Fact, frozen=True, kw_only=True):
     """The torch that was imported or read: version, and the runtime it was built for.
 
     `backend` is `cuda`, `rocm`, `xpu` or `cpu` (torch's words), empty where not told; `available` is what
@@ -152,7 +152,7 @@ class TorchBuild(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return ("package torch", public(self.version)) if self.version else None
 
 
-class Accelerator(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Accelerator(Fact, frozen=True, kw_only=True):
     """One device: its number as the tool prints it, name, PCI address with domain, memory in MiB, architecture.
 
     `vendor` is empty where the text does not tell it; a name that ends in `...` was cut by the tool. `architecture` is
@@ -169,7 +169,7 @@ class Accelerator(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seen_by: SeenBy = ""
 
 
-class Driver(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Driver(Fact, frozen=True, kw_only=True):
     """A vendor's driver: the loaded version, and the newest runtime version it offers where told."""
 
     vendor: str
@@ -181,7 +181,7 @@ class Driver(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return (f"driver {self.vendor}", self.version) if self.version else None
 
 
-class Runtime(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Runtime(Fact, frozen=True, kw_only=True):
     """A vendor runtime or toolkit on the machine: `name` (`cuda`, `rocm`, …) and what kind of copy it is."""
 
     name: str
@@ -189,7 +189,7 @@ class Runtime(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: RuntimeKind = "library"
 
 
-class Engine(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Engine(Fact, frozen=True, kw_only=True):
     """An inference engine: installed, running, or planned (asked about)."""
 
     name: str
@@ -197,7 +197,7 @@ class Engine(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     role: Literal["installed", "running", "planned"] = "installed"
 
 
-class LaunchArguments(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LaunchArguments(Fact, frozen=True, kw_only=True):
     """What an engine is or will be started with; flags without their dashes, in the order given."""
 
     engine: str
@@ -206,14 +206,14 @@ class LaunchArguments(Fact, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     unknown: tuple[str, ...] = ()
 
 
-class Platform(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Platform(Fact, frozen=True, kw_only=True):
     """Which vendors' accelerators a machine has: those known to be there, and those known not to be."""
 
     present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
 
-class MemoryBandwidth(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MemoryBandwidth(Fact, frozen=True, kw_only=True):
     """A measured copy bandwidth in GB/s (10^9 bytes read and written per second, counted once)."""
 
     subject: str
@@ -222,14 +222,14 @@ class MemoryBandwidth(Fact, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seconds: float
 
 
-class Text(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Text(Fact, frozen=True, kw_only=True):
     """A window of a longer text around lines that some entry asks about; `kinds` says what texts they stand in."""
 
     content: str
     kinds: tuple[str, ...] = ()
 
 
-class Unavailable(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Unavailable(Fact, frozen=True, kw_only=True):
     """A probe was tried and told nothing: the reason is evidence of absence, which silence is not.
 
     `what` is the probe's key. `missing`: its program, file or module is not there; `failed`: it is there and did not
@@ -242,14 +242,14 @@ class Unavailable(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tells: tuple[str, ...] = ()
 
 
-class Reference(Fact, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Reference(Fact, frozen=True, kw_only=True):
     """A row of public knowledge to compare with: its source and the day it was checked."""
 
     source: str
     checked: str
 
 
-class RuntimeDriver(Reference, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RuntimeDriver(Reference, frozen=True, kw_only=True):
     """The driver a runtime needs: the version it shipped with, and the oldest of the same major that still runs it."""
 
     vendor: str

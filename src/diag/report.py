@@ -185,7 +185,11 @@ def verdict(severities: Iterable[Severity], incomplete: Sequence[str]) -> Verdic
 
 def ranked(results: Iterable[Result], checks: Mapping[str, Check]) -> list[Finding]:
     """All findings: causes before what they explain, then by severity, confidence and place in the text."""
-    findings = [finding for result in results for finding in result.findings]
+    # What a text says outside any machine's section is found again in every scope, and is one finding all the same.
+    distinct: dict[object, Finding] = {}
+    for finding in (finding for result in results for finding in result.findings):
+        distinct.setdefault((finding.check, finding.subject, finding.evidence), finding)
+    findings = list(distinct.values())
     found = {finding.check for finding in findings}
     explained = {id for one in found for id in checks[one].explains}
 

@@ -61,6 +61,12 @@ def test_findings_stand_by_cause_severity_confidence_and_line():
     assert made.findings[2].related == ("a/error",)
 
 
+def test_what_is_found_in_every_scope_is_one_finding():
+    one, other = (found(ERROR) for _ in range(2))
+    assert len(report(one, other, checks=ALL).findings) == 1
+    assert len(report(one, found(ERROR, line=2), checks=ALL).findings) == 2
+
+
 def test_wording_is_filled_in_the_language_asked_for():
     made = report(found(ERROR, 7), checks=ALL, language="zh")
     finding = made.findings[0]

@@ -164,3 +164,10 @@ def test_scope_of_a_lone_section_is_given_where_it_must_be() -> None:
     section = Section(probe, part, 1, "", once=True)
     facts = list(scoped([section], lambda probe, capture: list(probe.read(capture)), several=False, named=True))
     assert {fact.origin.scope for fact in facts} == {"environment 1"}
+
+
+def test_a_symptom_outside_every_section_is_one_finding_about_none():
+    symptom = "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown"
+    found = examined(f"{symptom}\n\n{LAPTOP}\n\n{SERVER}")
+    said = [finding for result in found.results for finding in result.findings if "mismatch" in finding.check]
+    assert {(finding.scope, finding.evidence[0].origin.line) for finding in said} == {("", 1)}

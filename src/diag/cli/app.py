@@ -43,9 +43,9 @@ def bundle(out: Path, scope: Scope, live: Live, no_redact: bool) -> int:
 @grouped(output=Output)
 def render(document: Path, output: Output) -> int:
     """Give a report in JSON another form."""
-    from diag.cli import examine
+    from diag.cli import emit
 
-    return examine.rerender(document, output)
+    return emit.rerender(document, output)
 
 
 @app.group()

@@ -8,7 +8,8 @@ from pathlib import Path
 from msgspec import json
 
 from diag.check import Check
-from diag.cli.examine import load, write
+from diag.cli.emit import write
+from diag.cli.opening import load
 from diag.cli.options import Scope
 from diag.errors import DiagError
 

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 from diag import __version__, bundle
-from diag.cli.examine import live_host, load, now, write
+from diag.cli.emit import write
+from diag.cli.opening import live_host, load, now
 from diag.cli.options import Live, Scope
 from diag.cli.place import redact_key
 from diag.errors import DiagError

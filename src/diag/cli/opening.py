@@ -1,0 +1,106 @@
+"""What a command works on: the roots and their rules, the sources, and which of the rules are to judge."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from itertools import chain
+from pathlib import Path
+
+from diag import bundle, plugins, sources
+from diag.capture import Capture
+from diag.check import Check
+from diag.cli.options import Live, Scope
+from diag.cli.place import config_folder, target_python
+from diag.errors import DiagError
+from diag.facts import LaunchArguments
+from diag.learn import learn
+from diag.plugins import Loaded, Shelf
+from diag.probe import COSTS
+from diag.sources import LiveHost
+
+
+def open_roots(scope: Scope) -> Shelf:
+    """The roots in order: bundled, installed, the user's, and those named."""
+    named = [Path(one) for one in os.environ.get("DIAG_ROOTS", "").split(os.pathsep) if one]
+    for folder in (*named, *scope.root):
+        if not folder.is_dir():
+            raise DiagError(f"root {folder} is not a folder")
+    return Shelf(plugins.roots((*named, *scope.root), config_folder()))
+
+
+def rules(shelf: Shelf) -> Loaded:
+    """Everything the roots hold."""
+    loaded = shelf.loaded()
+    # Off since the start; what was loaded stays for good and need not be looked through again.
+    gc.freeze()
+    gc.enable()
+    return loaded
+
+
+def load(scope: Scope) -> Loaded:
+    """Everything the roots hold, at once."""
+    return rules(open_roots(scope))
+
+
+def selected(checks: Iterable[Check], scope: Scope) -> list[Check]:
+    """The checks whose ids the user wants; a prefix that fits none is a mistake."""
+    checks = list(checks)
+    for prefix in (*scope.select, *scope.ignore):
+        if not any(check.id.startswith(prefix) for check in checks):
+            raise DiagError(f"no check begins with {prefix!r} (diag checks list)")
+    wanted = scope.select or ("",)
+    return [one for one in checks if one.id.startswith(wanted) and not one.id.startswith(scope.ignore)]
+
+
+def open_sources(asked: Sequence[str], deadline: float | None) -> list[sources.Source]:
+    """The sources named; where there are several, each bundle is a machine of its own."""
+    names = [Path(one).name for one in asked]
+    return [
+        _opened(one, one if names.count(name) > 1 else name, len(asked) > 1, deadline)
+        for one, name in zip(asked, names, strict=True)
+    ]
+
+
+def _opened(asked: str, name: str, several: bool, deadline: float | None) -> sources.Source:
+    path = Path(asked)
+    if asked != "-" and sources.is_archive(path):
+        return bundle.read(path, scope=name if several else "")
+    return sources.paste(path, name, deadline) if asked != "-" else sources.piped(sys.stdin.buffer, deadline)
+
+
+def live_host(live: Live, deadline: float | None) -> LiveHost:
+    """This host, as far as the level allows to look at it."""
+    if live.quick and live.deep:
+        raise DiagError("--quick and --deep exclude each other")
+    costs = COSTS[:1] if live.quick else COSTS
+    return LiveHost(target_python(live.python), sys.executable, costs, deadline, now)
+
+
+@contextmanager
+def ahead(captures: Iterable[Capture]) -> Iterator[Iterable[Capture]]:
+    """The captures, the first taken at once, which starts a host's commands; none is left running in the end."""
+    rest = iter(captures)
+    try:
+        first = next(rest, None)
+        yield rest if first is None else chain((first,), rest)
+    finally:
+        if isinstance(rest, Generator):
+            rest.close()
+
+
+def planned(launch: str, loaded: Loaded) -> sources.Asked:
+    """The launch line that is asked about; one that no probe understands is a mistake."""
+    asked = sources.Asked({"launch": launch})
+    if learn(asked.captures(()), loaded).facts.first(LaunchArguments) is None:
+        raise DiagError(f"--launch {launch!r}: no engine is started in it")
+    return asked
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
