@@ -1,5 +1,5 @@
 PYTHON ?= python3
-VENV ?= .venv
+VENV ?= .venv-check
 BIN = $(VENV)/bin
 # The CPU build alone: the local version keeps pip from ever taking a build for an accelerator.
 TORCH ?= torch==2.13.0+cpu

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 SAID = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A run that a script starts in the background inherits SIGINT as ignored, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: takes more than a second (deselect with -m 'not slow')")
     config.stash[SAID] = []
 

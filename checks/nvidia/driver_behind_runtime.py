@@ -70,6 +70,11 @@ SMI_470 = """\
 | NVIDIA-SMI 470.86       Driver Version: 470.86       CUDA Version: 11.4
 |-------------------------------+----------------------+----------------------+
 """
+TORCH_SAYS_SO = """\
+RuntimeError: The NVIDIA driver on your system is too old (found version 11060). Please update your GPU driver by \
+downloading and installing a new version from the URL: http://www.nvidia.com/Download/index.aspx Alternatively, go to: \
+https://pytorch.org to install a PyTorch version that has been compiled with your version of the CUDA driver.
+"""
 SMI_525 = """\
 +-----------------------------------------------------------------------------+
 | NVIDIA-SMI 525.105.17   Driver Version: 525.105.17   CUDA Version: 12.0     |
@@ -111,8 +116,8 @@ Nvidia driver version: 470.129.06
     "nvidia/driver-behind-runtime",
     severity="error",
     about="nvidia",
-    needs=(Driver, TorchBuild),
-    uses=(RuntimeDriver,),
+    needs=(Driver,),
+    uses=(RuntimeDriver, TorchBuild),
     words={
         "en": {
             "title": "NVIDIA driver is too old for this PyTorch build",
@@ -134,15 +139,15 @@ Nvidia driver version: 470.129.06
                 "need exist for it",
                 "zh": "安装面向 CUDA {offered_major} 的 torch（及推理引擎）构建，前提是所需版本提供该构建",
             },
-            safety="safe",
+            safety="manual",
             verify='python -c "import torch; print(torch.version.cuda, torch.cuda.is_available())"',
             source="https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
         ),
         Remedy(
             key="newer-driver",
             title={
-                "en": "Upgrade the driver to {minimum} or newer",
-                "zh": "将驱动升级到 {minimum} 或更新版本",
+                "en": "Upgrade the driver ({minimum} or newer)",
+                "zh": "升级驱动（{minimum} 或更新版本）",
             },
             safety="disruptive",
             verify="nvidia-smi",
@@ -154,15 +159,19 @@ Nvidia driver version: 470.129.06
         "https://github.com/vllm-project/vllm/issues/11623",
         "https://github.com/pytorch/pytorch/issues/37320",
         "https://github.com/lllyasviel/Fooocus/issues/1313",
+        "https://github.com/zai-org/ChatGLM3/issues/100",
     ),
     explains=("torch/device-unavailable",),
-    fires=(ENV_CU121_DRIVER_11_4, ENV_CU102_DRIVER_410, SMI_470 + ENV_CU121),
+    fires=(ENV_CU121_DRIVER_11_4, ENV_CU102_DRIVER_410, SMI_470 + ENV_CU121, TORCH_SAYS_SO),
     silent=(SMI_525 + ENV_CU121, ENV_CU121_AVAILABLE_ON_470),
 )
 def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
     """Compare what the driver offers with what torch was built for."""
     driver, offered = _offer(facts)
     builds = [one for one in facts.all(TorchBuild) if one.backend]
+    if driver and driver.refused and not builds:
+        yield _finding(facts, driver, offered, TorchBuild(origin=driver.origin, available=False))
+        return
     if any(one.available for one in facts.all(TorchBuild)):
         return
     if driver is None or not builds:
@@ -203,17 +212,18 @@ def _rows(facts: Facts, build: TorchBuild) -> list[RuntimeDriver]:
 
 
 def _finding(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> Finding:
-    minimum = next((row.compatible_driver for row in _rows(facts, build) if row.compatible_driver), "")
+    rows = _rows(facts, build) if build.backend_version else []
+    minimum = next((row.compatible_driver for row in rows if row.compatible_driver), "")
     loaded = next((one.version for one in facts.all(Driver) if one.version), "")
     return Finding(
         values={
-            "driver": loaded or "(version not told)",
+            "driver": loaded or "?",
             "offered": offered,
             "offered_major": numbers(offered)[0],
-            "torch": build.version or "(version not told)",
-            "built": build.backend_version,
-            "minimum": minimum or f"one that offers CUDA {build.backend_version}",
+            "torch": build.version or "?",
+            "built": build.backend_version or f"> {offered}",
+            "minimum": minimum or (f"CUDA {build.backend_version}" if build.backend_version else f"CUDA > {offered}"),
         },
         confidence="high" if build.available is False or not driver.version else "medium",
-        evidence=(Evidence.of(driver), Evidence.of(build)),
+        evidence=(Evidence.of(driver), Evidence.of(build)) if build.origin != driver.origin else (Evidence.of(driver),),
     )

@@ -54,7 +54,7 @@ $ nvidia-smi
     remedies=(
         Remedy(
             key="install",
-            title={"en": "On the host: install the driver", "zh": "在主机上：安装驱动"},
+            title={"en": "On an Ubuntu host: install the driver", "zh": "在 Ubuntu 主机上：安装驱动"},
             commands=("sudo ubuntu-drivers install --gpgpu",),
             safety="disruptive",
             verify="nvidia-smi",

@@ -148,12 +148,13 @@ def _torch(capture: Capture, fields: Fields, told: Fields) -> Iterator[TorchBuil
     version = words.split()[0]
     backend, backend_version = _backend(version, fields, told)
     asked = "is xpu available" if backend == "xpu" else "is cuda available"
+    debug = ANSWERS.get(fields.get("is debug build", (line, ""))[1].lower())
     yield TorchBuild(
         origin=capture.origin(line),
         version=version,
         backend=backend,
         backend_version=backend_version,
-        debug=ANSWERS.get(fields.get("is debug build", (line, ""))[1].lower()),
+        debug=debug,
         available=ANSWERS.get(fields.get(asked, (line, ""))[1].lower()),
     )
 
@@ -166,10 +167,15 @@ def _backend(version: str, fields: Fields, told: Fields) -> tuple[str, str]:
     part = local(version)
     for name, start in (("rocm", "rocm"), ("cuda", "cu"), ("xpu", "xpu"), ("cpu", "cpu")):
         if part.startswith(start) and (name != "cuda" or part[2:3].isdigit()):
-            return name, ""
+            return name, _numbered(part[len(start) :])
     answer = fields.get("cuda used to build pytorch")
     plain = not part or part.startswith("git")
     return ("cpu" if answer and answer[1].lower() in NOT_BUILT and plain else ""), ""
+
+
+def _numbered(part: str) -> str:
+    """The version in a local part: `121` is 12.1, `7.2` is itself."""
+    return f"{part[:-1]}.{part[-1]}" if part.isdigit() and len(part) > 1 else part if part[:1].isdigit() else ""
 
 
 def _machine(capture: Capture, told: Fields) -> Iterator[Fact]:

@@ -75,6 +75,15 @@ torchaudio==2.11.0
             commands=("diag env-check --python /path/to/the/engine/bin/python",),
             safety="safe",
         ),
+        Remedy(
+            key="install",
+            title={
+                "en": "If the engine is to run under this one: install the engine, which brings the torch it pins",
+                "zh": "如果推理引擎应使用该解释器：安装推理引擎，它会带入其锁定的 torch",
+            },
+            safety="manual",
+            verify='python -c "import torch; print(torch.__version__)"',
+        ),
     ),
     sources=("https://github.com/vllm-project/vllm/issues/10147",),
     fires=(TRACEBACK,),

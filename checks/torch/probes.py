@@ -111,7 +111,7 @@ def driver_warning(capture: Capture) -> Iterator[Fact]:
         if (found := TOO_OLD.search(line.text)) and (number := int(found[1])) not in told:
             told.add(number)
             offers = f"{number // 1000}.{number % 1000 // 10}"
-            yield Driver(origin=capture.origin(line), vendor="nvidia", offers=offers)
+            yield Driver(origin=capture.origin(line), vendor="nvidia", offers=offers, refused=True)
 
 
 @probe(

@@ -170,11 +170,15 @@ class Accelerator(Fact, frozen=True, kw_only=True):
 
 
 class Driver(Fact, frozen=True, kw_only=True):
-    """A vendor's driver: the loaded version, and the newest runtime version it offers where told."""
+    """A vendor's driver: the loaded version, and the newest runtime version it offers where told.
+
+    `refused`: torch's own words were that it is too old for the runtime it was built for.
+    """
 
     vendor: str
     version: str = ""
     offers: str = ""
+    refused: bool | None = None
 
     def identity(self) -> tuple[str, str] | None:
         """A machine runs one driver of a vendor."""

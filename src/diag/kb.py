@@ -224,6 +224,8 @@ class _Lines(Loader):  # type: ignore[misc]
 def references(path: Path, kinds: Mapping[str, type[Reference]]) -> Iterable[Reference]:
     """The rows of a reference file as facts whose origin is file and line."""
     document = yaml.load(path.read_text(encoding="utf-8"), _Lines)
+    if document["fact"] not in kinds:
+        raise ValueError(f"no kind of reference is called {document['fact']!r}; there are {', '.join(sorted(kinds))}")
     kind, common = kinds[document["fact"]], document.get("common", {})
     for row in document["rows"]:
         told = {**common, **row}

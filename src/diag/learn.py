@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from msgspec.structs import replace
 
@@ -73,15 +72,15 @@ class _Reader:
         yield from self.windows(capture, scan.find(capture.lines(), self.symptoms), ())
 
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:
-        """What is told of all texts to be searched; they may be about one machine or several."""
+        """What is told of the texts to be searched: where there are several, each is about machines of its own."""
         wanted = self.symptoms | literals(self.probes)
         hits = [scan.find(capture.lines(), wanted) for capture in texts]
-        parts = chain.from_iterable(sections(*pair, self.probes) for pair in zip(texts, hits, strict=True))
-        told = list(scoped(parts, self.read, several=len(texts) > 1, named=bool(scopes)))
-        yield from told
+        several = len(texts) > 1 or bool(scopes)
         for capture, found in zip(texts, hits, strict=True):
-            origins = [fact.origin for fact in told if fact.origin.capture == capture.key]
-            yield from self.windows(capture, found, origins)
+            parts = sections(capture, found, self.probes)
+            told = list(scoped(parts, self.read, capture.key if several else ""))
+            yield from told
+            yield from self.windows(replace(capture, scope=capture.key if several else ""), found, told)
 
     def read(self, probe: Probe, capture: Capture) -> list[Fact]:
         """What the probe tells of a capture; nothing told is a fact, too."""
@@ -99,17 +98,22 @@ class _Reader:
         silence = "it ended without its document" if capture.kind == "measure" else "nothing in it was understood"
         return [_unavailable(probe, capture, how, capture.failed or silence)]
 
-    def windows(self, capture: Capture, hits: Mapping[str, list[Line]], told: Sequence[Origin]) -> Iterator[Text]:
+    def windows(self, capture: Capture, hits: Mapping[str, list[Line]], told: Sequence[Fact]) -> Iterator[Text]:
         """The lines around everything that some entry asks about, as facts."""
         lines = {line.number for literal in self.symptoms for line in hits.get(literal, ())}
         spans = scan.merged(Span(max(1, number - WINDOW), number + WINDOW) for number in lines)
         for span, held in scan.cut(capture.lines(), spans):
-            scope = next((origin.scope for origin in reversed(told) if origin.line <= span.last), capture.scope)
-            origin = Origin(capture=capture.key, line=held[0].number, scope=scope)
+            hit = min(number for number in lines if span.first <= number <= span.last)
+            before = (fact.origin.scope for fact in reversed(told) if fact.origin.line <= hit)
+            origin = Origin(capture=capture.key, line=held[0].number, scope=next(before, capture.scope))
             yield Text(origin=origin, content=text.joined(held))
 
 
 def _unavailable(probe: Probe, capture: Capture, how: How, reason: str) -> Unavailable:
     tells = tuple(kind.__name__ for kind in probe.tells)
-    origin = capture.said(reason) if capture.kind == "text" else replace(capture.origin(), quote=reason)
+    origin = replace(capture.origin(), quote=reason)
+    if capture.kind == "text":
+        shown = (line for line in capture.lines() if line.text.strip())
+        origin = capture.origin(next(shown, None))
+        reason = origin.quote or reason
     return Unavailable(origin=origin, what=probe.key, how=how, reason=reason, tells=tells)

@@ -79,6 +79,8 @@ class Rule:
 
 
 NOTHING_KNOWN = Known()
+TELLING = ("prompt", "home", "user", "ssh target", "syslog")
+"""The rules that tell a name by its place; what they find is replaced wherever it stands."""
 
 
 class Redactor:
@@ -95,13 +97,29 @@ class Redactor:
         """How often each rule replaced something so far, never what."""
         return dict(self._counts)
 
+    def learn(self, text: str) -> None:
+        """Take note of the users and hosts that a text names in telling places, so that they go everywhere."""
+        told: dict[str, set[str]] = {"user": set(), "host": set()}
+        for rule in RULES:
+            if rule.name in TELLING and rule.needle in text:
+                for match in _matches(rule, text):
+                    for group, name in match.groupdict().items():
+                        told.setdefault(group.rstrip("23"), set()).add(name or "")
+        known = {rule.needle for rule in self._rules}
+        hosts = tuple(name for name in told["host"] if name.lower() not in known)
+        users = tuple(name for name in told["user"] if name not in known)
+        self._rules += tuple(_known_rules(Known(hosts, users)))
+
     def text(self, text: str) -> str:
         """Redact a text of any length; line numbers stay, save behind a private key."""
+        self.learn(text)
         text = self._sweep(_PEM, text, text) if _PEM.needle in text else text
         return "".join(map(self._block, _blocks(text)))
 
     def value(self, value: Any) -> Any:
         """Redact the strings of a JSON-like value; keys stay, and tell what kind of value follows."""
+        for leaf in _leaves(value):
+            self.learn(leaf)
         return self._value(value, "")
 
     def _value(self, value: Any, key: str) -> Any:
@@ -157,6 +175,14 @@ class Redactor:
             made = secret if shared and kind in ("user", "host") else self._standins.make(kind, secret)
             made = self._memo[kind, secret] = "" if made == secret else made
         return made
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
 
 
 def _fold(text: str) -> str:
@@ -245,6 +271,8 @@ _NAME = r"[A-Za-z0-9_](?:[\w.-]{0,62}\w)?"
 _HOST = r"[A-Za-z0-9](?!\d{0,2}(?:\.\d{1,3}){3}(?![\w.]))(?:[\w.-]{0,251}\w)?"
 _MAIL = r"(?<![\w.+/@=-])(?P<email>\w[\w.+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24})(?![\w(\[=])"
 _SSH = rf"\b(?:ssh|scp|sftp|rsync)[ \t][^\n@]{{0,99}}?(?<![\w.+-])(?P<user>{_NAME})@(?P<host>{_HOST})"
+# A host has a lower-case letter somewhere: `INFO` behind a time stamp is a level.
+_LOGGED = rf"(?![A-Z]+ )(?P<host>{_HOST}) [\w./()-]{{1,64}}(?:\[\d{{1,9}}\])?: "
 _PROMPT_END = r"(?::[~/]|[ \t](?:~[^\s\]]{0,255}[ \t][#$%]|[^\s\]]{1,255}\][#$])|[#$>%](?:\s|$))"
 _SCHEMES = "|".join(f"(?<={scheme}://)" for scheme in ("tcp", "grpc", "gloo", "etcd", "ray", "redis", "nfs", "ssh"))
 _SCHEMES += r"|(?<=http://)(?=[A-Za-z][\w-]{0,62}:\d)"
@@ -291,6 +319,8 @@ RULES: tuple[Rule, ...] = (
     Rule("user", "USER", rf"USER(?:NAME)?{_ASSIGNED}(?P<user>{_NAME})(?=[\s\"',;]|$)"),
     Rule("user", "LOGNAME", rf"LOGNAME{_ASSIGNED}(?P<user>{_NAME})(?=[\s\"',;]|$)"),
     Rule("prompt", "@", rf"(?<![\w.+/@:=-])(?P<user>{_NAME})@(?P<host>{_HOST})(?={_PROMPT_END})"),
+    Rule("syslog", ":", rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_LOGGED}", sieve=r":\d\d "),
+    Rule("syslog", "T", rf"\d{{4}}-\d\d-\d\dT[\d:.,+Z-]{{8,32}} {_LOGGED}", sieve=r"T\d\d:"),
     Rule("e-mail", "@", _MAIL, _public_mail),
     Rule("ssh target", "@", _SSH),
     _host("host", rf"host(?:[_ -]?name{_SEP}|[ ]{{2,16}}:[ ])"),

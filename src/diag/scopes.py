@@ -20,15 +20,13 @@ from diag.sections import Section
 NOWHERE = Origin(capture="")
 
 
-def scoped(
-    sections: Iterable[Section], read: Callable[[Probe, Capture], list[Fact]], *, several: bool, named: bool
-) -> Iterator[Fact]:
-    """The facts of all sections, each with the scope of the machine it is about.
+def scoped(sections: Iterable[Section], read: Callable[[Probe, Capture], list[Fact]], name: str) -> Iterator[Fact]:
+    """The facts of a text's sections, each with the scope of the machine it is about.
 
-    A single machine has no scope unless it must be `named`. One whose host the prompt tells is named after it, which is
-    a fact, too; with `several` texts the others are named after theirs.
+    A single machine's is `name`. Of several, one whose host the prompt tells is named after it, which is a fact, too;
+    the others are numbered.
     """
-    machines = _Machines(several)
+    machines = _Machines(name)
     kept: list[tuple[_Machine, list[Fact]]] = []
     for section in sections:
         if told := read(section.probe, section.part):
@@ -36,18 +34,18 @@ def scoped(
             machine.take(section, told)
             kept.append((machine, told))
     for machine, told in kept:
-        scope = machine.name if len(machines.all) > 1 or named else ""
+        scope = machine.name if len(machines.all) > 1 else name
         if scope and scope == machine.host:
             yield Host(origin=Origin(capture=told[0].origin.capture, scope=scope), name=scope)
         for fact in told:
-            yield fact.of(scope or fact.origin.scope)
+            yield fact.of(scope)
 
 
 class _Machines:
     """The machines spoken of so far, in order, and the last one of each host."""
 
-    def __init__(self, several: bool) -> None:
-        self.several = several
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.all: dict[str, _Machine] = {}
         self.last: _Machine | None = None
         self.hosts: dict[str, _Machine] = {}
@@ -62,8 +60,8 @@ class _Machines:
         return self.last
 
     def _new(self, section: Section) -> _Machine:
-        names = (section.host, section.part.key if self.several else "", f"environment {len(self.all) + 1}")
-        name = next(name for name in names if name and name not in self.all)
+        free = section.host and section.host not in self.all
+        name = section.host if free else f"{self.text}#{len(self.all) + 1}"
         return self.all.setdefault(name, _Machine(name, section.host))
 
 

@@ -32,6 +32,7 @@ STDIN_HELD = 64 * 2**20
 """Bytes of standard input held in memory."""
 ONCE = Request(())
 LINES_BETWEEN_LOOKS = 1_000
+REPORT = b'"schema": "diag/report/'
 ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
 
@@ -197,6 +198,8 @@ def paste(path: Path, name: str = "", deadline: float | None = None) -> Paste:
             start = file.read(8192)
     except OSError as error:
         raise DiagError(f"cannot read {path}: {error.strerror or error}") from error
+    if REPORT in start[:200]:
+        raise DiagError(f"{path} is a report that diag wrote: diag render {path}")
     if b"\0" in start and text.encoding_of(start[: text.MARK_BYTES])[1] == "utf-8":
         raise DiagError(f"{path} is neither a text nor a bundle")
     return Paste(name or path.name, bounded(OnDisk(path), deadline))

@@ -11,6 +11,7 @@ from diag.facts import (
     Engine,
     Facts,
     Host,
+    MemoryBandwidth,
     Mount,
     Python,
     Runtime,
@@ -31,8 +32,17 @@ LABELS = {
     "processor": {"en": "Processor", "zh": "处理器"},
     "memory": {"en": "Memory", "zh": "内存"},
     "mount": {"en": "Shared memory", "zh": "共享内存"},
+    "copy": {"en": "Memory copy", "zh": "内存复制"},
 }
 NONE_SEEN = {"en": "none seen", "zh": "未发现"}
+NOT_KNOWN = {"en": "not known ({why})", "zh": "未知（{why}）"}
+OFFERS = {"en": "offers {offers}", "zh": "提供 {offers}"}
+CPUS = {"en": "{model}, {count} CPUs", "zh": "{model}，{count} 个 CPU"}
+ROLES = {
+    "installed": {"en": "installed", "zh": "已安装"},
+    "running": {"en": "running", "zh": "运行中"},
+    "planned": {"en": "planned", "zh": "计划启动"},
+}
 GIB = 2**30
 
 
@@ -49,20 +59,24 @@ def machine(facts: Facts, language: str) -> list[MachineRow]:
 def _rows(facts: Facts, language: str) -> Iterator[tuple[str, str]]:
     if facts.first(Accelerator):
         yield "accelerators", ", ".join(_counted(devices(facts)))
+    elif failed := [one for one in facts.all(Unavailable) if "Accelerator" in one.tells and one.how == "failed"]:
+        yield "accelerators", NOT_KNOWN[language].format(why=f"{failed[0].what}: {failed[0].reason}")
     elif facts.first(Unavailable):
         yield "accelerators", NONE_SEEN[language]
-    rows = [("driver", {_driver(one) for one in facts.all(Driver)})]
+    rows = [("driver", {_driver(one, language) for one in facts.all(Driver)})]
     rows.append(("runtime", {f"{one.name} {one.version}" for one in facts.all(Runtime)}))
     rows.append(("torch", {_torch(one) for one in facts.all(TorchBuild) if one.version} or _packaged(facts)))
-    rows.append(("engine", {f"{one.name} {one.version} ({one.role})" for one in facts.all(Engine)}))
+    rows.append(("engine", {_engine(one, language) for one in facts.all(Engine)}))
     rows.append(("python", {f"{one.version} {one.executable}".strip() for one in facts.all(Python)}))
     host = {name: facts.field(Host, name) or "" for name in ("os", "kernel", "machine", "libc")}
     rows.append(("host", {", ".join(filter(None, host.values()))}))
     count, model = facts.field(Host, "cpus"), facts.field(Host, "cpu") or ""
-    rows.append(("processor", {f"{count} x {model}" if count and model else model}))
+    rows.append(("processor", {CPUS[language].format(model=model, count=count) if count and model else model}))
     if memory := facts.field(Host, "memory_bytes"):
         rows.append(("memory", {f"{memory / GIB:.1f} GiB"}))
     rows.append(("mount", {_mount(one) for one in facts.all(Mount) if one.path == "/dev/shm" and one.size_bytes}))
+    copies = facts.all(MemoryBandwidth)[-1:]
+    rows.append(("copy", {f"{one.gbps:.1f} GB/s ({one.subject})" for one in copies}))
     for name, values in rows:
         if text := "; ".join(sorted(filter(None, values))):
             yield name, text
@@ -79,8 +93,13 @@ def _gib(mib: float | None) -> str:
     return f"{mib / 1024:.1f} GiB" if mib else ""
 
 
-def _driver(driver: Driver) -> str:
-    return f"{driver.vendor} {driver.version}" + (f", offers {driver.offers}" if driver.offers else "")
+def _driver(driver: Driver, language: str) -> str:
+    offers = OFFERS[language].format(offers=driver.offers) if driver.offers else ""
+    return ", ".join(filter(None, (f"{driver.vendor} {driver.version}".strip(), offers)))
+
+
+def _engine(engine: Engine, language: str) -> str:
+    return f"{' '.join(filter(None, (engine.name, engine.version)))} ({ROLES[engine.role][language]})"
 
 
 def _torch(torch: TorchBuild) -> str:
@@ -94,4 +113,5 @@ def _packaged(facts: Facts) -> set[str]:
 
 
 def _mount(mount: Mount) -> str:
-    return f"{(mount.size_bytes or 0) / GIB:.1f} GiB"
+    size = mount.size_bytes or 0
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / 2**20:.0f} MiB"

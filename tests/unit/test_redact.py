@@ -215,6 +215,9 @@ def test_second_pass_changes_nothing(text: str) -> None:
 def test_same_key_same_standins_in_any_order() -> None:
     lines = [*(text for text, _, _ in SECRETS), *ADDRESSES]
     one, two = Redactor(KEY, KNOWN), Redactor(KEY, KNOWN)
+    for line in lines:
+        one.learn(line)
+        two.learn(line)
     assert [one.text(line) for line in lines] == [two.text(line) for line in reversed(lines)][::-1]
 
 
@@ -301,3 +304,32 @@ def test_never_raises_on_what_it_knows(pieces: list[str]) -> None:
 def test_rules_compile_and_name_their_kinds(rule: Rule) -> None:
     kinds = {group.rstrip("23") for group in re.compile(rule.pattern).groupindex}
     assert kinds <= {"token", "key", "user", "host", "home", "email", "uuid", "mac", "ipv4", "ipv6"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Jun  1 10:00:00 gpu-node-17 kernel: NVRM: Xid",
+        "Jun 11 10:00:00 gpu-node-17 app[123]: hello",
+        "2026-11-29T20:59:57.123456+00:00 gpu-node-17 kernel: hello",
+        "[bob@gpu-node-17 ~]$ nvidia-smi\nlater: gpu-node-17 is down, says bob",
+        "/home/bob/x\nuser bob on gpu-node-17\nssh bob@gpu-node-17",
+    ],
+)
+def test_names_told_in_one_place_are_replaced_in_all(line: str) -> None:
+    said = Redactor(KEY).text(line)
+    assert "gpu-node-17" not in said
+    assert "bob" not in said
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["2026-11-29T20:59:57 INFO core: started", "Jun  1 10:00:00 loading: 3", "INFO 09-24 20:59:57 [core.py:790] x: y"],
+)
+def test_levels_and_messages_behind_a_time_are_no_hosts(line: str) -> None:
+    assert Redactor(KEY).text(line) == line
+
+
+def test_names_told_in_one_value_are_replaced_in_the_others() -> None:
+    said = Redactor(KEY).value({"a": "carol was here", "b": ["/home/carol/x"]})
+    assert "carol" not in str(said)

@@ -34,19 +34,17 @@ def findings(found: Examination) -> dict[str, list[str]]:
 
 def test_two_reports() -> None:
     found = scopes(f"On my laptop:\n{LAPTOP}\nOn the server:\n{SERVER}")
-    assert list(found) == ["environment 1", "environment 2"]
+    assert list(found) == ["#1", "#2"]
     assert [one["torch"][0]["available"] for one in found.values()] == [True, False]
     assert [sum(one["devices"].values()) for one in found.values()] == [1, 6]
-    assert drivers(found) == {"environment 1": ["nvidia 551.88"], "environment 2": []}
+    assert drivers(found) == {"#1": ["nvidia 551.88"], "#2": []}
 
 
 def test_a_finding_names_its_machine() -> None:
     found = examined(f"{LAPTOP}\n{SERVER}")
-    assert findings(found) == {"environment 1": [], "environment 2": ["torch/device-unavailable"]}
-    assert {one.scope for result in found.results for one in result.findings} == {"environment 2"}
-    assert {one.origin.scope for result in found.results for f in result.findings for one in f.evidence} == {
-        "environment 2"
-    }
+    assert findings(found) == {"#1": [], "#2": ["torch/device-unavailable"]}
+    assert {one.scope for result in found.results for one in result.findings} == {"#2"}
+    assert {one.origin.scope for result in found.results for f in result.findings for one in f.evidence} == {"#2"}
 
 
 def test_two_hosts_by_prompt_and_back() -> None:
@@ -74,8 +72,8 @@ def test_table_report_and_packages_of_one_machine() -> None:
 
 def test_packages_that_disagree_with_the_report_before_them() -> None:
     assert list(scopes(f"{NO_DEVICE}\n{FROZEN.replace('torch==2.14.0', 'torch==2.9.1')}")) == [
-        "environment 1",
-        "environment 2",
+        "#1",
+        "#2",
     ]
 
 
@@ -83,7 +81,7 @@ def test_one_host_before_and_after_a_new_driver() -> None:
     text = at("node1", "nvidia-smi", SMI_510) + at("node1", "nvidia-smi", SMI_551) + at("node1", "python x.py", SM120)
     assert drivers(scopes(text)) == {
         "node1": ["nvidia 510.47.03 offers 11.6"],
-        "environment 2": ["nvidia 551.88 offers 12.4"],
+        "#2": ["nvidia 551.88 offers 12.4"],
     }
 
 
@@ -120,8 +118,8 @@ def test_report_that_is_cut_takes_nothing_of_the_next_host() -> None:
 def test_headless_report_after_a_cut_one() -> None:
     cut = "\n".join(LAPTOP.split("\n")[1:5])
     found = scopes(f"{cut}\n\n{text_of('collect-env-vllm-0.10.2-sectioned.txt')}")
-    assert list(found) == ["environment 1", "environment 2"]
-    assert "host" not in found["environment 1"]
+    assert list(found) == ["#1", "#2"]
+    assert "host" not in found["#1"]
 
 
 def test_missing_tool_of_another_host() -> None:
@@ -133,11 +131,8 @@ def test_missing_tool_of_another_host() -> None:
     }
 
 
-def test_two_files_of_one_machine() -> None:
-    assert list(scopes(SMI_551, LAPTOP)) == [""]
-
-
-def test_two_files_of_two_machines_are_named_after_them() -> None:
+def test_each_file_is_a_machine_named_after_it() -> None:
+    assert list(scopes(SMI_551, LAPTOP)) == ["text1", "text2"]
     assert drivers(scopes(SMI_510, LAPTOP)) == {"text1": ["nvidia 510.47.03 offers 11.6"], "text2": ["nvidia 551.88"]}
 
 
@@ -162,8 +157,8 @@ def test_scope_of_a_lone_section_is_given_where_it_must_be() -> None:
     probe = LOADED.probes["nvidia-smi"]
     part = examined(SMI_510).captures[0]
     section = Section(probe, part, 1, "", once=True)
-    facts = list(scoped([section], lambda probe, capture: list(probe.read(capture)), several=False, named=True))
-    assert {fact.origin.scope for fact in facts} == {"environment 1"}
+    facts = list(scoped([section], lambda probe, capture: list(probe.read(capture)), "log"))
+    assert {fact.origin.scope for fact in facts} == {"log"}
 
 
 def test_a_symptom_outside_every_section_is_one_finding_about_none():

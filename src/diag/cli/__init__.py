@@ -13,6 +13,10 @@ def main() -> None:
     """Run the command line and exit with the code of the contract."""
     # Until all is loaded there is no garbage; looking for it would take a twentieth of a short run.
     gc.disable()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
+    if sys.stdout is None:
+        sys.exit(_said("stdout is closed", 2))
     signal.signal(signal.SIGTERM, _terminated)
     try:
         code = _run(sys.argv[1:])

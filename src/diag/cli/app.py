@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from diag import __version__
-from diag.cli.options import FOLDER, NO_REDACT, ROOT, Live, Output, Scope, grouped
+from diag.cli.options import FOLDER, NO_REDACT, ROOT, Content, Live, Output, Scope, grouped
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -18,13 +19,19 @@ def app() -> None:
 
 @app.command("env-check")
 @click.argument("source", nargs=-1)
-@grouped(output=Output, scope=Scope, live=Live)
+@grouped(output=Output, content=Content, scope=Scope, live=Live)
 @click.option("--launch", metavar="COMMAND", help='What is about to be started: "ENGINE serve MODEL …".')
-def env_check(source: tuple[str, ...], output: Output, scope: Scope, live: Live, launch: str | None) -> int:
-    """Examine this host, or each SOURCE (a bundle, a text file, - for stdin), and name what is wrong."""
+def env_check(source: tuple[str, ...], launch: str | None, live: Live, **asked: Any) -> int:
+    """Examine this host, or each SOURCE (a bundle, a text file, - for stdin), and name what is wrong.
+
+    Each SOURCE is about a machine of its own: cat texts of one machine into one.
+    """
     from diag.cli import examine
 
-    return examine.run("env-check", source, output=output, scope=scope, live=live, launch=launch)
+    if source and live != Live(quick=False, deep=False, python=None):
+        raise click.UsageError("--quick, --deep and --python are about this host, not about a SOURCE")
+    question = examine.Question(command="env-check", sources=source, launch=launch)
+    return examine.run(question, live=live, **asked)
 
 
 @app.command()

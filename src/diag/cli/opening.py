@@ -97,7 +97,7 @@ def planned(launch: str, loaded: Loaded) -> sources.Asked:
     """The launch line that is asked about; one that no probe understands is a mistake."""
     asked = sources.Asked({"launch": launch})
     if learn(asked.captures(()), loaded).facts.first(LaunchArguments) is None:
-        raise DiagError(f"--launch {launch!r}: no engine is started in it")
+        raise DiagError(f"--launch {launch!r}: no engine is started in it, or a quote is open")
     return asked
 
 

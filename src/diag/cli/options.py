@@ -18,14 +18,19 @@ FOLDER = click.Path(path_type=Path)
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """Where the report goes, in what form and language."""
+    """Where the report goes, and in what form."""
 
     form: str
     report: tuple[Path, ...]
     fail_on: FailOn
+    quiet: bool
+
+
+class Content(Struct, frozen=True, kw_only=True):
+    """In which language the report is made, and whether it passes the exit gate."""
+
     lang: str
     no_redact: bool
-    quiet: bool
 
 
 class Scope(Struct, frozen=True, kw_only=True):
@@ -59,13 +64,17 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
             default="error",
             help="Severity from which the exit code is 1.",
         ),
-        click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the report."),
-        NO_REDACT,
         click.option("--quiet", is_flag=True, help="Write nothing to stdout; the exit code says it."),
     ),
+    Content: (
+        click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the report."),
+        NO_REDACT,
+    ),
     Scope: (
-        click.option("--select", multiple=True, metavar="ID-PREFIX", help="Only checks whose id begins so."),
-        click.option("--ignore", multiple=True, metavar="ID-PREFIX", help="No checks whose id begins so."),
+        click.option(
+            "--select", multiple=True, metavar="ID-PREFIX", help="Only checks whose id begins so (repeatable)."
+        ),
+        click.option("--ignore", multiple=True, metavar="ID-PREFIX", help="No checks whose id begins so (repeatable)."),
         ROOT,
         click.option(
             "--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="A bound on the whole run, in seconds."
@@ -74,7 +83,12 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
     Live: (
         click.option("--quick", is_flag=True, help="No torch import; no device is touched."),
         click.option("--deep", is_flag=True, help="All measurements in full."),
-        click.option("--python", metavar="PATH", help="The interpreter to examine: where torch and the engine live."),
+        click.option(
+            "--python",
+            metavar="PATH",
+            help="The interpreter to examine, where torch and the engine live. Without it: diag's own if it has torch, "
+            "else that of the active environment, else python3.",
+        ),
     ),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 
-from diag.render.words import WORDS
+from diag.render.words import WORDS, judged
 from diag.report import Report
 from diag.text import plain
 
@@ -23,7 +23,9 @@ def render(report: Report, template: Path) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(line=_line, fence=_fence)
-    return environment.get_template(template.name).render(report=report, words=WORDS[report.language])
+    return environment.get_template(template.name).render(
+        report=report, words=WORDS[report.language], judged=judged(report)
+    )
 
 
 def _line(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from diag.render import Look
-from diag.render.words import WORDS
+from diag.render.words import WORDS, judged
 from diag.report import Report, ReportedFinding
 from diag.text import plain
 
@@ -60,7 +60,8 @@ def _rows(report: Report) -> Iterator[Row]:
             yield Row(f"{words['crashed']}: ", f"{result.id}: {result.reason}", STYLES["error"])
     for one in report.broken:
         yield Row(f"{words['broken']}: ", f"{one.where}: {one.error}", STYLES["warning"])
-    yield Row("", _judged(report, words), text_style=STYLES["faint"])
+    spent = f" ({sum(report.seconds.values()):.2f} s)"
+    yield Row("", judged(report) + spent, text_style=STYLES["faint"])
 
 
 def _finding(finding: ReportedFinding, words: dict[str, str]) -> Iterator[Row]:
@@ -91,17 +92,6 @@ def _machine(report: Report, words: dict[str, str]) -> Iterator[Row]:
         for row in report.machine:
             if row.scope == scope:
                 yield Row(f"  {row.label}{' ' * (width - _columns(row.label))}  ", row.value, STYLES["faint"])
-
-
-def _judged(report: Report, words: dict[str, str]) -> str:
-    counts = words["judged"].format(
-        passed=report.count("pass"),
-        failed=report.count("fail"),
-        skipped=report.count("skip"),
-        elsewhere=report.count("not-applicable"),
-        crashed=report.count("crash"),
-    )
-    return f"{counts} ({sum(report.seconds.values()):.2f} s)"
 
 
 def _columns(text: str) -> int:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from diag.report import Report
+
 WORDS = {
     "en": {
         "pass": "pass",
-        "warn": "warning",
+        "warn": "warn",
         "fail": "fail",
         "incomplete": "incomplete",
         "error": "error",
         "warning": "warning",
-        "info": "note",
+        "info": "info",
         "high": "high",
         "medium": "medium",
         "low": "low",
@@ -22,7 +24,7 @@ WORDS = {
         "verify": "verify",
         "safe": "safe",
         "disruptive": "disruptive",
-        "manual": "by hand",
+        "manual": "manual",
         "machine": "Machine",
         "no findings": "no findings",
         "finding": "finding",
@@ -32,7 +34,8 @@ WORDS = {
         "broken": "not loaded",
         "open": "not answered",
         "time bound": "the time bound was reached before all of {stopped} was read",
-        "no accelerator": "no accelerator was seen, so whether this machine can serve a model on one was not judged",
+        "no accelerator": "no accelerator was seen{scopes}: whether a model can be served on one was not judged",
+        "no interpreter": "the interpreter did not answer, so its packages were not judged",
         "nothing judged": "nothing in it could be judged by any check",
     },
     "zh": {
@@ -64,7 +67,19 @@ WORDS = {
         "broken": "未能加载",
         "open": "未能回答",
         "time bound": "在读完 {stopped} 之前已达到时间上限",
-        "no accelerator": "未发现加速器，因此无法判定本机能否在加速器上运行模型",
+        "no accelerator": "未发现加速器{scopes}，因此无法判定能否在加速器上运行模型",
+        "no interpreter": "解释器没有应答，因此未能检查其中的软件包",
         "nothing judged": "其中没有任何检查可以判定的内容",
     },
 }
+
+
+def judged(report: Report) -> str:
+    """How many checks came to which end, in the report's language."""
+    return WORDS[report.language]["judged"].format(
+        passed=report.count("pass"),
+        failed=report.count("fail"),
+        skipped=report.count("skip"),
+        elsewhere=report.count("not-applicable"),
+        crashed=report.count("crash"),
+    )
