@@ -135,7 +135,8 @@ def next_copy(taken: tuple[Capture, ...]) -> Request | None:
 )
 def memory_copy(capture: Capture) -> Iterator[Fact]:
     """How fast one core copies memory."""
-    if (measured := capture.document("diag/host-memory/1")) and measured["seconds"] > 0:
+    measured = capture.document("diag/host-memory/1")
+    if measured and 0 < measured["seconds"] < 1e6 and 0 < measured["bytes"] < 2**50:
         gbps = measured["bytes"] / measured["seconds"] / 1e9
         yield MemoryBandwidth(
             origin=capture.said(f"{measured['bytes']} bytes in {measured['seconds']:.6f} s"),

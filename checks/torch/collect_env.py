@@ -26,6 +26,7 @@ from diag.api import (
     TorchBuild,
     canonical,
     local,
+    numbers,
     probe,
 )
 
@@ -146,6 +147,8 @@ def _torch(capture: Capture, fields: Fields, told: Fields) -> Iterator[TorchBuil
         return
     line, words = told["pytorch version"]
     version = words.split()[0]
+    if not numbers(version):
+        return
     backend, backend_version = _backend(version, fields, told)
     asked = "is xpu available" if backend == "xpu" else "is cuda available"
     debug = ANSWERS.get(fields.get("is debug build", (line, ""))[1].lower())

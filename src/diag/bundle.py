@@ -6,13 +6,14 @@ whatever else an archive holds, and whatever of it is damaged, is named in `brok
 
 from __future__ import annotations
 
+import importlib
 import io
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -26,14 +27,16 @@ from diag.output import written
 from diag.probe import Probe
 from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.report import SourceKind
+from diag.text import printable
 
 MEMBER_CAP = 64 * 2**20
 TOTAL_CAP = 256 * 2**20
 MEMBERS_CAP = 10_000
+STREAM_CAP = TOTAL_CAP + 64 * 2**20
 DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error)
 
 
-class Member(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Member(Struct, frozen=True, kw_only=True):
     """One capture in a bundle: where its text lies, and the capture without it."""
 
     path: str
@@ -41,7 +44,7 @@ class Member(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     capture: Taking
 
 
-class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Manifest(Struct, frozen=True, kw_only=True):
     """What a bundle holds, taken where and when, and how many values of which kind the exit gate replaced.
 
     `redacted` is None where the bundle did not pass the gate.
@@ -91,11 +94,10 @@ def _put(archive: tarfile.TarFile, name: str, content: str) -> None:
 
 @dataclass(frozen=True)
 class Bundle:
-    """An opened bundle: its captures, whether they passed the exit gate, and what of it was refused or damaged."""
+    """An opened bundle: its captures, and what of it was refused or damaged."""
 
     name: str
     taken: tuple[Capture, ...]
-    redacted: bool = False
     taken_at: str = ""
     broken: tuple[Broken, ...] = ()
     scope: str = ""
@@ -113,49 +115,79 @@ def read(path: Path, scope: str = "") -> Bundle:
     texts = dict(_members(path, refused))
     raw = texts.pop("manifest.json", None)
     if raw is None and not texts:
-        raise DiagError(f"{path} holds no captures" + (f": {refused[0].error}" if refused else ""))
+        why = f": {refused[0].error}" if refused else ""
+        raise DiagError(f"{path} is no bundle, which is a .tar.gz written by diag bundle{why}")
     try:
         manifest = msgspec.json.decode(raw, type=Manifest) if raw is not None else None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DiagError(f"{path}: manifest.json: {error}") from error
     if manifest is None:
         refused.append(Broken(where=path.name, error="it has no manifest: its texts are read as pastes"))
-        pasted = tuple(Capture.of(name, text.decode(one), kind="text") for name, one in texts.items())
-        return Bundle(path.name, pasted, broken=tuple(refused), scope=scope)
+        pasted = tuple(Capture.of(printable(name), text.decode(one), kind="text") for name, one in texts.items())
+        return Bundle(printable(path.name), pasted, broken=tuple(refused), scope=scope)
     taken = tuple(_taken(manifest, texts, refused))
-    return Bundle(path.name, taken, manifest.redacted is not None, manifest.taken_at, tuple(refused), scope)
+    return Bundle(printable(path.name), taken, manifest.taken_at, tuple(refused), scope)
 
 
 def _taken(manifest: Manifest, texts: dict[str, bytes], refused: list[Broken]) -> Iterator[Capture]:
-    for member in manifest.members:
-        if member.path not in texts:
-            refused.append(Broken(where=member.path, error="named in the manifest and not in the archive"))
+    for member in manifest.members[:MEMBERS_CAP]:
+        # Each text is one capture's: a second claim to it finds it gone.
+        raw = texts.pop(member.path, None)
+        if raw is None:
+            refused.append(Broken(where=printable(member.path), error="named in the manifest and not in the archive"))
             continue
-        capture = Capture.of(body=text.decode(texts[member.path]), **asdict(member.capture))
-        if capture.sha256() != member.sha256:
+        capture = Capture.of(body=text.decode(raw), **asdict(member.capture))
+        if capture.sha256() == member.sha256:
+            yield capture
+        else:
             refused.append(Broken(where=member.path, error="its text is not the one the manifest has the digest of"))
-        yield capture
+    if len(manifest.members) > MEMBERS_CAP:
+        refused.append(Broken(where="manifest.json", error=f"more than {MEMBERS_CAP} members: the rest was not read"))
+
+
+class _Capped:
+    """A stream that ends with an error after so many bytes, whatever a header in it declares."""
+
+    def __init__(self, stream: IO[bytes], left: int) -> None:
+        self.stream, self.left = stream, left
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self.stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
+        self.left -= len(piece)
+        if self.left < 0:
+            raise OSError("it unpacks to more than can be held")
+        return piece
 
 
 def _members(path: Path, refused: list[Broken]) -> Iterator[tuple[str, bytes]]:
     """The regular members that count, within the caps; everything else is refused by name."""
     total, seen = 0, set[str]()
     try:
-        with tarfile.open(path, mode="r|*") as archive:
+        with _unpacked(path) as stream, tarfile.open(fileobj=_Capped(stream, STREAM_CAP), mode="r|") as archive:  # type: ignore[call-overload]
             for number, member in enumerate(archive, 1):
                 problem = _problem(member, number, total, member.name in seen)
                 if problem:
-                    refused.append(Broken(where=member.name[:200], error=problem))
+                    refused.append(Broken(where=printable(member.name)[:200], error=problem))
                     if number > MEMBERS_CAP or total + member.size > TOTAL_CAP:
                         return
                     continue
-                stream = archive.extractfile(member)
-                content = stream.read() if stream else b""
+                taken = archive.extractfile(member)
+                content = taken.read() if taken else b""
                 total += len(content)
                 seen.add(member.name)
                 yield member.name, content
     except DAMAGED as error:
         refused.append(Broken(where=path.name, error=f"damaged: {error or type(error).__name__}"))
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        start = file.read(6)
+    for sign, module in (("\x1f\x8b", "gzip"), ("BZh", "bz2"), ("\xfd7zXZ", "lzma")):
+        if start.startswith(sign.encode("latin-1")):
+            opened: IO[bytes] = importlib.import_module(module).open(path)
+            return opened
+    raise OSError("not a .tar.gz")
 
 
 def _problem(member: tarfile.TarInfo, number: int, total: int, again: bool) -> str:

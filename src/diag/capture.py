@@ -67,7 +67,7 @@ class Bare:
         return (Line(number, text.bare(line)) for number, line in self.body.lines())
 
 
-class Taking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Taking(Struct, frozen=True, kw_only=True):
     """How a text was taken; `exit_code` None means that the command did not end by itself."""
 
     key: str

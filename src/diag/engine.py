@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.check import Check
+from diag.errors import PASSING
 from diag.facts import Fact, Facts, Platform, Unavailable
 from diag.finding import Broken, Finding, Result, Undecided
 from diag.learn import learn
@@ -58,7 +59,9 @@ def deduce(deductions: Iterable[Deduction], facts: Facts) -> tuple[Facts, list[B
             if all(view.first(kind) for kind in one.needs):
                 try:
                     told += [fact.of(scope) for fact in one.run(view)]
-                except Exception as error:
+                except PASSING:
+                    raise
+                except BaseException as error:
                     broken.append(Broken(where=f"deduction {one.name}", error=f"{type(error).__name__}: {error}"))
         facts = facts.adding(told)
     return facts, broken
@@ -94,7 +97,9 @@ def _result(check: Check, view: Facts, scope: str, loaded: Loaded) -> Result:
         if reason := _missing(check, view, loaded):
             return replace(untold, status="skip", reason=reason)
         answers = tuple(map(_answer, check.run(view)))
-    except Exception as error:
+    except PASSING:
+        raise
+    except BaseException as error:
         return replace(untold, status="crash", reason=f"{type(error).__name__}: {error}")
     findings = tuple(_filed(one, check, scope) for one in answers if isinstance(one, Finding))
     undecided = "; ".join(one.reason for one in answers if isinstance(one, Undecided))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from diag import scan, text
 from diag.capture import Capture
+from diag.errors import PASSING
 from diag.facts import Fact, Facts, How, Origin, Text, Unavailable
 from diag.finding import Broken
 from diag.plugins import Loaded
@@ -88,7 +89,9 @@ class _Reader:
             return [_unavailable(probe, capture, "missing", capture.error)]
         try:
             told = list(probe.read(capture))
-        except Exception as error:
+        except PASSING:
+            raise
+        except BaseException as error:
             self.broken.append(Broken(where=f"probe {probe.key}", error=f"{type(error).__name__}: {error}"))
             return [_unavailable(probe, capture, "failed", f"diag could not read it: {type(error).__name__}")]
         if told or (capture.kind == "text" and not capture.error):

@@ -20,7 +20,9 @@ def written(path: Path) -> Iterator[IO[bytes]]:
             with path.open("wb") as file:
                 yield file
             return
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        # A link stays one: what it points to is replaced.
+        path = Path(os.path.realpath(path))
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".diag-")
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file

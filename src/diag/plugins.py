@@ -7,6 +7,7 @@ that does not load is listed in `broken` and stops nothing else.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,12 +18,14 @@ from typing import Any
 
 from diag import facts
 from diag.check import Check
+from diag.errors import PASSING
 from diag.facts import Reference
 from diag.finding import LANGUAGES, SEVERITIES, Broken
 from diag.probe import Deduction, Probe
 
 GROUP = "diag.roots"
-PARTS = {"title", "summary", "cause"}
+PARTS = ("checks", "kb", "reports")
+WORDING = {"title", "summary", "cause"}
 HERE = Path(__file__).resolve().parent
 
 
@@ -64,12 +67,17 @@ def _packaged() -> Iterator[Path]:
 
 
 def _is_root(folder: Path) -> bool:
-    return any((folder / part).is_dir() for part in ("checks", "kb", "reports"))
+    return any((folder / part).is_dir() for part in PARTS)
 
 
 def load(folders: Iterable[Path]) -> Loaded:
     """Load every file of every root; the first holder of an id keeps it."""
     return Shelf(folders).loaded()
+
+
+def templates(root: Path) -> dict[str, Path]:
+    """The templates for reports that a root holds, by file name."""
+    return {path.name: path for path in _files(root / "reports", ".j2")}
 
 
 class Shelf:
@@ -107,10 +115,12 @@ class Shelf:
         checks: list[tuple[Path, Check]] = []
         if not _is_root(root):
             self._broken.append(Broken(where=str(root), error="not a root: it has no checks, kb or reports folder"))
+        for part in (root / name for name in PARTS if (root / name).is_dir()):
+            if not os.access(part, os.R_OK | os.X_OK):
+                self._broken.append(Broken(where=str(part), error="PermissionError: it cannot be read"))
         for path in _files(root / "checks", ".py"):
             self._attempt(path, lambda path=path: checks.extend(self._add_module(path, root / "checks", name)))
-        for path in _files(root / "reports", ".j2"):
-            self.templates.setdefault(path.name, path)
+        self.templates = {**templates(root), **self.templates}
         return checks
 
     def _add_rules(self, root: Path, checks: Iterable[tuple[Path, Check]]) -> None:
@@ -128,7 +138,9 @@ class Shelf:
     def _attempt(self, path: Path, work: Any) -> None:
         try:
             work()
-        except (Exception, SystemExit) as error:
+        except PASSING:
+            raise
+        except BaseException as error:
             self._broken.append(Broken(where=str(path), error=_line(error)))
 
     def _add_module(self, path: Path, folder: Path, name: str) -> Iterator[tuple[Path, Check]]:
@@ -148,7 +160,7 @@ class Shelf:
     def _keep_checks(self, checks: Iterable[Check]) -> None:
         for one in checks:
             said = {language: set(one.words.get(language, ())) for language in LANGUAGES}
-            if missing := [language for language in LANGUAGES if not said[language] >= PARTS]:
+            if missing := [language for language in LANGUAGES if not said[language] >= WORDING]:
                 raise ValueError(f"{one.id} has no full wording in {', '.join(missing)}")
             if one.severity not in SEVERITIES:
                 raise ValueError(f"{one.id}: severity {one.severity!r} is none of {', '.join(SEVERITIES)}")
@@ -169,7 +181,7 @@ def _files(folder: Path, suffix: str) -> list[Path]:
     return sorted(
         path
         for path in (folder.rglob(f"*{suffix}") if folder.is_dir() else ())
-        if not any(part.startswith(hidden) for part in path.relative_to(folder).parts)
+        if not any(part.startswith(hidden) for part in path.relative_to(folder).parts) and path.is_file()
     )
 
 

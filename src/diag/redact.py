@@ -273,6 +273,7 @@ _MAIL = r"(?<![\w.+/@=-])(?P<email>\w[\w.+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}
 _SSH = rf"\b(?:ssh|scp|sftp|rsync)[ \t][^\n@]{{0,99}}?(?<![\w.+-])(?P<user>{_NAME})@(?P<host>{_HOST})"
 # A host has a lower-case letter somewhere: `INFO` behind a time stamp is a level.
 _LOGGED = rf"(?![A-Z]+ )(?P<host>{_HOST}) [\w./()-]{{1,64}}(?:\[\d{{1,9}}\])?: "
+_PRIVATE, _LABELS = r"\.(?:internal|intranet|corp|lan)", r"[A-Za-z0-9](?:[\w-]{0,62})(?:\.[A-Za-z0-9][\w-]{0,62}){0,5}"
 _PROMPT_END = r"(?::[~/]|[ \t](?:~[^\s\]]{0,255}[ \t][#$%]|[^\s\]]{1,255}\][#$])|[#$>%](?:\s|$))"
 _SCHEMES = "|".join(f"(?<={scheme}://)" for scheme in ("tcp", "grpc", "gloo", "etcd", "ray", "redis", "nfs", "ssh"))
 _SCHEMES += r"|(?<=http://)(?=[A-Za-z][\w-]{0,62}:\d)"
@@ -316,6 +317,8 @@ RULES: tuple[Rule, ...] = (
     Rule("home", "/home/", f"/home/(?P<user>{_NAME})"),
     Rule("home", "/Users/", f"/Users/(?P<user>{_NAME})"),
     Rule("home", "\\Users\\", r"\\Users\\{1,2}(?P<user>[^\\/:*?\"<>|\s][^\\/:*?\"<>|\r\n]{0,62}(?=\\)|[\w.-]{1,64})"),
+    Rule("home", "/home", rf"/(?:[\w.-]{{1,32}}/){{0,2}}home\d{{1,3}}/(?P<user>{_NAME})"),
+    Rule("home", "/users/", rf"/(?:[\w.-]{{1,32}}/){{0,2}}users/(?P<user>{_NAME})"),
     Rule("user", "USER", rf"USER(?:NAME)?{_ASSIGNED}(?P<user>{_NAME})(?=[\s\"',;]|$)"),
     Rule("user", "LOGNAME", rf"LOGNAME{_ASSIGNED}(?P<user>{_NAME})(?=[\s\"',;]|$)"),
     Rule("prompt", "@", rf"(?<![\w.+/@:=-])(?P<user>{_NAME})@(?P<host>{_HOST})(?={_PROMPT_END})"),
@@ -329,6 +332,12 @@ RULES: tuple[Rule, ...] = (
     _host("rdzv", rf"rdzv[_-]endpoint(?:{_SEP}|[ ]{{1,8}})"),
     Rule("kernel line", "Linux ", rf"Linux (?P<host>{_HOST}) \d{{1,3}}\.\d{{1,3}}\.\d{{1,5}}[\w.+~-]{{0,80}} #\d"),
     Rule("log prefix", "CCL", rf"(?<![\w.<\[:/-])(?P<host>{_HOST}){_PIDS}", sieve=_PIDS),
+    Rule(
+        "private name",
+        ".",
+        rf"(?<![\w./-])(?P<host>{_LABELS}\.(?:{_PRIVATE}))(?![\w-]|\.\w)",
+        sieve=rf"\.(?:{_PRIVATE})",
+    ),
     Rule("address name", "ip-", r"(?P<host>ip-(?<![\w-]...)\d{1,3}(?:-\d{1,3}){3}(?:\.[A-Za-z0-9-]{1,63}){0,6})"),
     Rule("rendezvous", "]:", rf"\[(?P<host>{_HOST})\]:\d{{4,5}}(?![\d:.-])", _not_a_host),
     Rule("rendezvous", "://", rf"://(?:{_SCHEMES})(?:[^\s/@]{{1,255}}@)?(?P<host>{_HOST})"),
@@ -356,7 +365,8 @@ RULES: tuple[Rule, ...] = (
 def _known_rules(known: Known) -> Iterator[Rule]:
     """Turn what a source knows of itself into rules; names that many machines share make none."""
     for home in sorted(set(known.homes), key=len, reverse=True):
-        if home.rstrip("/") not in ("", "/root") and not home.startswith(("/home/", "/Users/")):
+        own = home.startswith("/") and home.rstrip("/") not in ("", "/root")
+        if own and not home.startswith(("/home/", "/Users/")):
             yield Rule("known home", home.rstrip("/"), rf"(?<![\w.-])(?P<home>{re.escape(home.rstrip('/'))})(?![\w.-])")
     hosts = {part for host in known.hosts for part in (host.lower(), host.lower().partition(".")[0]) if _telling(part)}
     for host in sorted(hosts, key=len, reverse=True):

@@ -33,7 +33,7 @@ SourceKind = Literal["live", "bundle", "paste", "asked"]
 Verdict = Literal["pass", "warn", "fail", "incomplete"]
 
 
-class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Source(Struct, frozen=True, kw_only=True):
     """What was examined, and when (UTC)."""
 
     kind: SourceKind
@@ -41,7 +41,7 @@ class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     taken_at: str = ""
 
 
-class MachineRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MachineRow(Struct, frozen=True, kw_only=True):
     """One line of the machine summary."""
 
     label: str
@@ -49,7 +49,7 @@ class MachineRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope: str = ""
 
 
-class ReportedEvidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReportedEvidence(Struct, frozen=True, kw_only=True):
     """Evidence as the document gives it."""
 
     says: str
@@ -59,7 +59,7 @@ class ReportedEvidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     strength: Literal["observed", "inferred"]
 
 
-class ReportedRemedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReportedRemedy(Struct, frozen=True, kw_only=True):
     """A remedy with its wording filled in."""
 
     title: str
@@ -69,7 +69,7 @@ class ReportedRemedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     source: str
 
 
-class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReportedFinding(Struct, frozen=True, kw_only=True):
     """A finding in words; `values` are what filled them, `related` the ids of its consequences."""
 
     rank: int
@@ -89,7 +89,7 @@ class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fingerprint: str
 
 
-class ReportedResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReportedResult(Struct, frozen=True, kw_only=True):
     """What became of one check."""
 
     id: str
@@ -101,7 +101,7 @@ class ReportedResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seconds: float
 
 
-class ReportedCapture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReportedCapture(Struct, frozen=True, kw_only=True):
     """A capture without its text."""
 
     key: str
@@ -111,7 +111,7 @@ class ReportedCapture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     sha256: str
 
 
-class Report(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Report(Struct, frozen=True, kw_only=True):
     """The document `diag/report/1`."""
 
     schema_: Literal["diag/report/1"] = field(default="diag/report/1", name="schema")

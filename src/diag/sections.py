@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,21 +42,22 @@ def literals(probes: Iterable[Probe]) -> set[str]:
 def sections(capture: Capture, hits: Hits, probes: Sequence[Probe]) -> list[Section]:
     """The sections of a text, in the order of their first lines."""
     prompts = transcript.prompts(hits)
-    borders = [prompt.line for prompt in prompts if prompt.host]
+    named = [prompt for prompt in prompts if prompt.host]
+    borders = [prompt.line for prompt in named]
     typed = list(transcript.typed(prompts, probes))
     wanted = [(span, probe, True) for span, probe in typed]
     for probe in probes:
         if probe.recognise:
-            own = [span for span, one in typed if one is probe]
+            own = sorted(span for span, one in typed if one is probe)
             found = _spans(probe.recognise, hits, borders)
-            wanted += [(span, probe, False) for span in found if not any(_inside(span, one) for one in own)]
+            wanted += [(span, probe, False) for span in found if not _inside(span, own)]
     parts = dict(scan.cut(capture.lines(), (span for span, *_ in wanted)))
     result = []
     for span, probe, is_output in wanted:
         if lines := parts.get(span):
             part = capture.part(lines)
             once = not (probe.recognise and probe.recognise.each)
-            host = transcript.host_before(prompts, span.first)
+            host = transcript.host_before(named, span.first)
             result.append(Section(probe, transcript.output(part) if is_output else part, span.first, host, once))
     return sorted(result, key=lambda section: (section.first, section.probe.key))
 
@@ -100,6 +102,7 @@ def _end(borders: Sequence[int], number: int, last: int) -> int:
     return min(last, borders[place] - 1) if place < len(borders) else last
 
 
-def _inside(span: Span, other: Span) -> bool:
-    # The line typed at the prompt may hold the opener itself, hence the line before.
-    return other.first - 1 <= span.first <= other.last
+def _inside(span: Span, others: Sequence[Span]) -> bool:
+    # The line typed at the prompt may hold the opener itself, hence the line after.
+    place = bisect_right(others, Span(span.first + 1, sys.maxsize))
+    return bool(place) and span.first <= others[place - 1].last

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import tempfile
 import time
 import weakref
@@ -30,6 +29,8 @@ FILE_CAP = 4 * 2**20
 """Bytes kept of a file that a probe reads."""
 STDIN_HELD = 64 * 2**20
 """Bytes of standard input held in memory."""
+STDIN_CAP = 8 * 2**30
+"""Bytes of standard input read at most."""
 ONCE = Request(())
 LINES_BETWEEN_LOOKS = 1_000
 REPORT = b'"schema": "diag/report/'
@@ -139,7 +140,8 @@ def _known(environment: os._Environ[str]) -> Known:
     """What of this host must not leave it by name."""
     user = environment.get("USER") or environment.get("LOGNAME") or ""
     home = os.path.expanduser("~")
-    return Known(hosts=(os.uname().nodename,), users=(user,) if user else (), homes=(home,) if home != "~" else ())
+    homes = (home,) if os.path.isabs(home) else ()
+    return Known(hosts=(os.uname().nodename,), users=(user,) if user else (), homes=homes)
 
 
 @dataclass(frozen=True)
@@ -192,17 +194,21 @@ class Asked:
 
 
 def paste(path: Path, name: str = "", deadline: float | None = None) -> Paste:
-    """The text in a file, read up to a time bound."""
+    """The text in a file, read up to a time bound; what is no regular file can be read but once."""
+    name = name or text.printable(path.name)
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("rb") as stream:
+                return piped(stream, deadline, name)
         with path.open("rb") as file:
             start = file.read(8192)
     except OSError as error:
         raise DiagError(f"cannot read {path}: {error.strerror or error}") from error
     if REPORT in start[:200]:
         raise DiagError(f"{path} is a report that diag wrote: diag render {path}")
-    if b"\0" in start and text.encoding_of(start[: text.MARK_BYTES])[1] == "utf-8":
+    if start.count(0) * 100 > len(start) and text.encoding_of(start[: text.MARK_BYTES])[1] == "utf-8":
         raise DiagError(f"{path} is neither a text nor a bundle")
-    return Paste(name or path.name, bounded(OnDisk(path), deadline))
+    return Paste(name, bounded(OnDisk(path), deadline))
 
 
 def bounded(body: Body, deadline: float | None) -> Body:
@@ -211,7 +217,9 @@ def bounded(body: Body, deadline: float | None) -> Body:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file begins like an archive."""
+    """Whether a regular file begins like an archive."""
+    if not path.is_file():
+        return False
     try:
         with path.open("rb") as file:
             return file.read(6).startswith(ARCHIVES)
@@ -219,15 +227,18 @@ def is_archive(path: Path) -> bool:
         return False
 
 
-def piped(stream: IO[bytes], deadline: float | None = None) -> Paste:
-    """The text on standard input, which can be read only once."""
+def piped(stream: IO[bytes], deadline: float | None = None, name: str = "stdin") -> Paste:
+    """The text on a stream that can be read only once; what is too long to hold waits in an unnamed file."""
     start = stream.read(STDIN_HELD + 1)
     if len(start) <= STDIN_HELD:
-        return Paste("stdin", bounded(Held(text.decode(start)), deadline))
+        return Paste(name, bounded(Held(text.decode(start)), deadline))
     spool = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the body)
     spool.write(start)
-    shutil.copyfileobj(stream, spool)
-    return Paste("stdin", bounded(Spooled(spool), deadline))
+    for piece in iter(lambda: stream.read(2**20), b""):
+        spool.write(piece)
+        if spool.tell() > STDIN_CAP:
+            raise DiagError(f"{name} is longer than {STDIN_CAP >> 30} GiB: give it as a file")
+    return Paste(name, bounded(Spooled(spool), deadline))
 
 
 class Spooled:

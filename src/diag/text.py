@@ -17,8 +17,11 @@ LINE_CAP = 64 * 1024
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 """Terminal escape sequences: CSI (colours, cursor), OSC and other strings (titles, links), the two-character ones."""
 
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Control characters that no text needs: all but tab, line feed and carriage return."""
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+"""Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
+and carriage return; soft hyphens, zero-width characters and marks of direction."""
+LINE_PIECES = 128
+"""Pieces after which the rest of a line without an end is passed over: eight million characters."""
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -50,6 +53,12 @@ def plain(text: str) -> str:
     if not CONTROL.search(text):
         return text
     return CONTROL.sub("", ANSI.sub("", text))
+
+
+def printable(name: str) -> str:
+    """A name of the file system in one line of characters that can be written anywhere."""
+    raw = name.encode("utf-8", "surrogateescape")
+    return plain(" ".join(raw.decode("utf-8", "backslashreplace").split()))
 
 
 def decode(raw: bytes) -> str:
@@ -96,10 +105,11 @@ def stream(source: io.BufferedReader | io.BufferedRandom) -> Iterator[Line]:
 
 
 def _pieces(readline: Callable[[int], str]) -> Iterator[Line]:
-    number, whole = 1, True
+    number, whole, pieces = 1, True, 0
     while piece := readline(LINE_CAP):
         whole = piece.endswith("\n")
-        yield Line(number, plain(piece.rstrip("\r\n")))
-        number += whole
+        if pieces < LINE_PIECES:
+            yield Line(number, plain(piece.rstrip("\r\n")))
+        number, pieces = (number + 1, 0) if whole else (number, pieces + 1)
     if whole:
         yield Line(number, "")

@@ -7,6 +7,7 @@ and as a border between machines only where it names a host.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -81,6 +82,7 @@ def output(part: Capture) -> Capture:
     return replace(part, error=f"FileNotFoundError: {first}") if REFUSAL.search(first) else part
 
 
-def host_before(asked: Sequence[Prompt], line: int) -> str:
-    """The host that the last prompt before a line names, empty where none does."""
-    return next((prompt.host for prompt in reversed(asked) if prompt.line < line and prompt.host), "")
+def host_before(named: Sequence[Prompt], line: int) -> str:
+    """The host that the last of the prompts that name one tells before a line, empty where none does."""
+    place = bisect_left(named, line, key=lambda prompt: prompt.line)
+    return named[place - 1].host if place else ""

@@ -63,6 +63,14 @@ def test_exit_codes(text, options, code):
         (("env-check", "--python", "/no/python"), "--python /no/python: no such program"),
         (("env-check", "--root", "/no/root"), "root /no/root is not a folder"),
         (("env-check", "--timeout", "0"), "'--timeout'"),
+        (("env-check", "--timeout", "nan"), "'--timeout'"),
+        (("env-check", "--root", ""), "'--root': it is empty"),
+        (("env-check", "--select", ""), "'--select': it is empty"),
+        (("env-check", "--python", ""), "'--python': it is empty"),
+        (("env-check", ""), "it is empty"),
+        (("env-check", "/etc/hostname", "/etc/hostname"), "/etc/hostname is named twice"),
+        (("env-check", "/etc/hostname", "--quick"), "are about this host"),
+        (("env-check", "--report", "/tmp/x.md", "--report", "/tmp/x.md"), "it is named twice"),
         (("env-check", "--launch", "ls -l"), "--launch 'ls -l': no engine is started in it"),
         (("env-check", "--launch", "vllm serve 'half"), "no engine is started in it"),
         (("env-check", "--quick", "--deep"), "--quick and --deep exclude each other"),
@@ -231,3 +239,107 @@ def test_help_names_every_command_and_imports_nothing_heavy():
     assert all(name in done.stdout for name in ("env-check", "bundle", "render", "selftest", "schema", "checks"))
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert imported.isdisjoint({"rich", "yaml", "jinja2", "torch"})
+
+
+def test_a_report_never_takes_the_place_of_what_was_read(tmp_path):
+    (tmp_path / "paste.md").write_text(FAULTY)
+    done = diag("env-check", tmp_path / "paste.md", "--report", tmp_path / "paste.md")
+    assert done.returncode == 2
+    assert (tmp_path / "paste.md").read_text() == FAULTY
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "r.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "r.json")
+    diag("env-check", "-", "--quiet", "--report", tmp_path / "link.json", stdin=FAULTY)
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "fail"
+
+
+def test_a_report_of_diag_is_no_paste(tmp_path):
+    diag("env-check", "-", "--quiet", "--report", tmp_path / "r.json", stdin=FAULTY)
+    done = diag("env-check", tmp_path / "r.json")
+    assert (done.returncode, "diag render" in done.stderr) == (2, True)
+
+
+def test_what_can_be_read_but_once_is_read():
+    command = f"{sys.executable} -c 'from diag.cli import main; main()'"
+    line = f"{command} env-check <(printf '%s' \"$T\")"
+    done = subprocess.run(("bash", "-c", line), env={**os.environ, "T": FAULTY}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("kind", ["source", "check", "module"])
+def test_the_time_bound_holds_for_what_never_ends(tmp_path, kind):
+    if kind == "source":
+        os.mkfifo(tmp_path / "fifo")
+        arguments = ("env-check", tmp_path / "fifo")
+    else:
+        (tmp_path / "checks" / "site").mkdir(parents=True)
+        body = "while True: pass" if kind == "module" else LOOPING
+        (tmp_path / "checks" / "site" / "looping.py").write_text(body)
+        arguments = ("env-check", "-", "--root", tmp_path)
+    start = time.monotonic()
+    done = diag(*arguments, "--timeout", "1", "--format", "json", stdin=HEALTHY)
+    assert time.monotonic() - start < 10
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (4, "incomplete")
+
+
+LOOPING = """
+from diag.api import check
+words = {"title": "t", "summary": "s", "cause": "c"}
+@check("site/looping", severity="info", about="host", needs=(), words={"en": words, "zh": words})
+def looping(facts):
+    while True:
+        pass
+"""
+
+
+@pytest.mark.parametrize("body", ["print('noise')", "import sys; sys.exit(7)", "class B(BaseException): pass\nraise B"])
+def test_foreign_code_spoils_neither_the_document_nor_the_exit_code(tmp_path, body):
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "noisy.py").write_text(body)
+    done = diag("env-check", "-", "--root", tmp_path, "--format", "json", stdin=FAULTY)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["verdict"] == "fail"
+
+
+def test_an_unreadable_part_of_a_root_is_named(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything")
+    (tmp_path / "checks").mkdir(mode=0o000)
+    assert "PermissionError" in diag("checks", "list", "--root", tmp_path).stdout
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_closed_streams_are_no_bug(closed):
+    command = f"{sys.executable} -c 'from diag.cli import main; main()' env-check /no/such/file {closed}"
+    done = subprocess.run(("bash", "-c", command), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_name_that_is_no_text_is_written_all_the_same(tmp_path):
+    path = os.fsencode(tmp_path) + b"/p\xff\n\x1b[31m.txt"
+    with open(path, "w") as file:
+        file.write(FAULTY)
+    done = subprocess.run((*DIAG, "env-check", path, "--format", "json"), capture_output=True)
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert json.loads(done.stdout)["source"]["name"] == "p\\xff .txt"
+
+
+def test_a_damaged_bundle_is_incomplete(tmp_path):
+    path = tmp_path / "b.tar.gz"
+    diag("bundle", "-o", path, "--quick")
+    path.write_bytes(path.read_bytes()[:-200])
+    assert diag("env-check", path).returncode in (2, 4)
+
+
+def test_a_closed_terminal_leaves_no_process(hanging_tool):
+    path = f"{hanging_tool}:{os.environ['PATH']}"
+    running = subprocess.Popen((*DIAG, "env-check", "--quick"), env={**os.environ, "PATH": path})
+    while not any("sleep" in one.name() for one in psutil.Process(running.pid).children(recursive=True)):
+        time.sleep(0.05)
+    started = psutil.Process(running.pid).children(recursive=True)
+    running.send_signal(signal.SIGHUP)
+    assert running.wait(20) == 129
+    assert not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]

@@ -7,46 +7,48 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import TextIO
+
+from diag.errors import DiagError, Terminated, TimeUp
 
 
 def main() -> None:
     """Run the command line and exit with the code of the contract."""
     # Until all is loaded there is no garbage; looking for it would take a twentieth of a short run.
     gc.disable()
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
-    if sys.stdout is None:
-        sys.exit(_said("stdout is closed", 2))
-    signal.signal(signal.SIGTERM, _terminated)
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
+    signal.signal(signal.SIGTERM, _ended)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _ended)
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = 130
-    except Terminated:
-        code = 143
+    except Terminated as end:
+        code = end.code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+        code = _discarded(sys.stdout, 141)
     except OSError as error:
-        code = _said(f"stdout: {error.strerror or error}", 2)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _discarded(sys.stdout, _said(f"stdout: {error.strerror or error}", 2))
     sys.exit(code)
 
 
-class Terminated(BaseException):
-    """SIGTERM: like Ctrl-C, it passes every handler on its way out but those that clean up."""
+def _ended(signum: int, frame: FrameType | None) -> None:
+    raise Terminated(128 + signum)
 
 
-def _terminated(signum: int, frame: FrameType | None) -> None:
-    raise Terminated
+def _discarded(stream: TextIO, code: int) -> int:
+    # What is still held back would raise again at the end of the process.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return code
 
 
 def _run(arguments: list[str]) -> int:
     import click
 
     from diag.cli.app import app
-    from diag.errors import DiagError
 
     try:
         result = app.main(arguments, prog_name="diag", standalone_mode=False)
@@ -60,6 +62,8 @@ def _run(arguments: list[str]) -> int:
         return 130
     except DiagError as error:
         return _said(str(error), 2)
+    except TimeUp:
+        return _said("the time bound was reached", 4)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -73,5 +77,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _said(message: str, code: int) -> int:
-    print(f"diag: {' '.join(message.split())}", file=sys.stderr)
+    try:
+        print(f"diag: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    except OSError:
+        _discarded(sys.stderr, code)
     return code

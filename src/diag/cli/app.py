@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from diag import __version__
-from diag.cli.options import FOLDER, NO_REDACT, ROOT, Content, Live, Output, Scope, grouped
+from diag.cli.options import NO_REDACT, ROOT, Content, Live, Output, Scope, grouped, place, told
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -18,7 +18,7 @@ def app() -> None:
 
 
 @app.command("env-check")
-@click.argument("source", nargs=-1)
+@click.argument("source", nargs=-1, callback=told)
 @grouped(output=Output, content=Content, scope=Scope, live=Live)
 @click.option("--launch", metavar="COMMAND", help='What is about to be started: "ENGINE serve MODEL …".')
 def env_check(source: tuple[str, ...], launch: str | None, live: Live, **asked: Any) -> int:
@@ -35,7 +35,7 @@ def env_check(source: tuple[str, ...], launch: str | None, live: Live, **asked: 
 
 
 @app.command()
-@click.option("-o", "--output", "out", type=FOLDER, required=True, metavar="FILE", help="The archive (.tar.gz).")
+@click.option("-o", "--output", "out", callback=place, required=True, metavar="FILE", help="The archive (.tar.gz).")
 @grouped(scope=Scope, live=Live)
 @NO_REDACT
 def bundle(out: Path, scope: Scope, live: Live, no_redact: bool) -> int:
@@ -46,7 +46,7 @@ def bundle(out: Path, scope: Scope, live: Live, no_redact: bool) -> int:
 
 
 @app.command()
-@click.argument("document", type=FOLDER, metavar="REPORT.json")
+@click.argument("document", callback=place, metavar="REPORT.json")
 @grouped(output=Output)
 def render(document: Path, output: Output) -> int:
     """Give a report in JSON another form."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import DecodeError, json
@@ -14,28 +14,35 @@ from diag.cli.opening import load
 from diag.cli.options import Output, Scope
 from diag.errors import DiagError
 from diag.output import written
-from diag.plugins import Loaded
 from diag.render import Look, form_of, formats, render
 from diag.report import Report
+from diag.text import decode
+
+DOCUMENT_CAP = 256 * 2**20
+"""Bytes of the largest report that is read."""
 
 
-def check_output(output: Output, templates: Mapping[str, Path]) -> None:
-    """Refuse a form or a place for the report before anything is measured."""
+def check_output(output: Output, templates: Mapping[str, Path], read: Sequence[Path] = ()) -> None:
+    """Refuse a form or a place for the report before anything is measured; `read` are files that must stay."""
     if output.form not in formats(templates):
         raise DiagError(f"no format {output.form!r}; there are {', '.join(formats(templates))}")
-    for path in output.report:
+    for number, path in enumerate(output.report):
         form_of(path)
         if not path.parent.is_dir():
             raise DiagError(f"cannot write {path}: {path.parent} is not a folder")
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise DiagError(f"cannot write {path}: it is a folder, or not writable")
+        if path in output.report[:number] or any(path.exists() and one.exists() and path.samefile(one) for one in read):
+            raise DiagError(f"cannot write {path}: it is named twice")
 
 
-def emit(report: Report, output: Output, loaded: Loaded) -> int:
+def emit(report: Report, output: Output, templates: Mapping[str, Path]) -> int:
     """Write to stdout and to the named files; the exit code of the report."""
     if not output.quiet:
-        write(render(report, output.form, loaded.templates, look()))
+        write(render(report, output.form, templates, look()))
     for path in output.report:
         with written(path) as file:
-            file.write(render(report, form_of(path), loaded.templates).encode("utf-8", "backslashreplace"))
+            file.write(render(report, form_of(path), templates).encode("utf-8", "backslashreplace"))
     return report.exit_code(output.fail_on)
 
 
@@ -54,8 +61,14 @@ def look() -> Look:
 
 def rerender(document: Path, output: Output) -> int:
     """Read a report and give it another form."""
+    templates = load(Scope()).templates
+    check_output(output, templates, [document])
+    with document.open("rb") as file:
+        raw = file.read(DOCUMENT_CAP + 1)
+    if len(raw) > DOCUMENT_CAP:
+        raise DiagError(f"{document} is too long for a report")
     try:
-        report = json.decode(document.read_bytes(), type=Report)
+        report = json.decode(decode(raw), type=Report)
     except (DecodeError, UnicodeDecodeError) as error:
         raise DiagError(f"{document} is not a report: {error}") from error
-    return emit(report, output, load(Scope()))
+    return emit(report, output, templates)

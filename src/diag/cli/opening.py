@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
+from types import FrameType
 
 from diag import bundle, plugins, sources
 from diag.capture import Capture
 from diag.check import Check
 from diag.cli.options import Live, Scope
 from diag.cli.place import config_folder, target_python
-from diag.errors import DiagError
+from diag.errors import DiagError, TimeUp
 from diag.facts import LaunchArguments
 from diag.learn import learn
 from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
 from diag.sources import LiveHost
+from diag.text import printable
+
+GRACE = 2.0
+"""Seconds that children and readers have, beyond the bound, to come to the end they were told of."""
 
 
 def open_roots(scope: Scope) -> Shelf:
@@ -58,19 +64,24 @@ def selected(checks: Iterable[Check], scope: Scope) -> list[Check]:
 
 
 def open_sources(asked: Sequence[str], deadline: float | None) -> list[sources.Source]:
-    """The sources named; where there are several, each bundle is a machine of its own."""
-    names = [Path(one).name for one in asked]
-    return [
-        _opened(one, one if names.count(name) > 1 else name, len(asked) > 1, deadline)
-        for one, name in zip(asked, names, strict=True)
-    ]
+    """The sources named; where there are several, each is about machines of its own."""
+    shown = [printable(Path(one).name) for one in asked]
+    names = [printable(one) if shown.count(name) > 1 else name for one, name in zip(asked, shown, strict=True)]
+    repeated = [one for number, one in enumerate(asked) if one in asked[:number]]
+    if repeated:
+        raise DiagError(f"{repeated[0]} is named twice")
+    return [_opened(one, name, len(asked) > 1, deadline) for one, name in zip(asked, names, strict=True)]
 
 
 def _opened(asked: str, name: str, several: bool, deadline: float | None) -> sources.Source:
     path = Path(asked)
-    if asked != "-" and sources.is_archive(path):
+    if asked == "-":
+        if sys.stdin is None:
+            raise DiagError("stdin is closed")
+        return sources.piped(sys.stdin.buffer, deadline)
+    if sources.is_archive(path):
         return bundle.read(path, scope=name if several else "")
-    return sources.paste(path, name, deadline) if asked != "-" else sources.piped(sys.stdin.buffer, deadline)
+    return sources.paste(path, name, deadline)
 
 
 def live_host(live: Live, deadline: float | None) -> LiveHost:
@@ -79,6 +90,25 @@ def live_host(live: Live, deadline: float | None) -> LiveHost:
         raise DiagError("--quick and --deep exclude each other")
     costs = COSTS[:1] if live.quick else COSTS
     return LiveHost(target_python(live.python), sys.executable, costs, deadline, now)
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """Raise `TimeUp` in whatever goes on when the bound and a grace for what ends by itself are over."""
+    if seconds is None:
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _time_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _time_up(signum: int, frame: FrameType | None) -> None:
+    raise TimeUp
 
 
 @contextmanager

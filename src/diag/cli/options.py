@@ -14,7 +14,29 @@ from diag.finding import LANGUAGES, FailOn
 
 Command = Callable[..., int]
 C = TypeVar("C", bound=Command)
-FOLDER = click.Path(path_type=Path)
+
+
+def told(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """The value of an option or argument; an empty one is a mistake, most often an unset variable."""
+    if "" in (value if isinstance(value, tuple) else (value,)):
+        raise click.BadParameter("it is empty", context, option)
+    return value
+
+
+def place(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """The same for the names of files and folders, as paths."""
+    told(context, option, value)
+    return tuple(map(Path, value)) if isinstance(value, tuple) else Path(value)
+
+
+def bound(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """A number of seconds that is one."""
+    if value is not None and not 0.1 <= value <= LONGEST:
+        raise click.BadParameter(f"{value} is not between 0.1 and {LONGEST:.0f}", context, option)
+    return value
+
+
+LONGEST = 1e7
 
 
 class Output(Struct, frozen=True, kw_only=True):
@@ -50,13 +72,13 @@ class Live(Struct, frozen=True, kw_only=True):
     python: str | None
 
 
-ROOT = click.option("--root", type=FOLDER, multiple=True, metavar="DIR", help="A further root: checks, kb, reports.")
+ROOT = click.option("--root", callback=place, multiple=True, metavar="DIR", help="A further root: checks, kb, reports.")
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Leave names, addresses and secrets as they were read.")
 OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
     Output: (
         click.option("--format", "form", default="terminal", metavar="FORMAT", help="terminal, json or markdown."),
         click.option(
-            "--report", type=FOLDER, multiple=True, metavar="PATH", help="Write the report here, too (.json, .md)."
+            "--report", callback=place, multiple=True, metavar="PATH", help="Write the report here, too (.json, .md)."
         ),
         click.option(
             "--fail-on",
@@ -72,12 +94,22 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
     ),
     Scope: (
         click.option(
-            "--select", multiple=True, metavar="ID-PREFIX", help="Only checks whose id begins so (repeatable)."
+            "--select",
+            callback=told,
+            multiple=True,
+            metavar="ID-PREFIX",
+            help="Only checks whose id begins so (repeatable).",
         ),
-        click.option("--ignore", multiple=True, metavar="ID-PREFIX", help="No checks whose id begins so (repeatable)."),
+        click.option(
+            "--ignore",
+            callback=told,
+            multiple=True,
+            metavar="ID-PREFIX",
+            help="No checks whose id begins so (repeatable).",
+        ),
         ROOT,
         click.option(
-            "--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="A bound on the whole run, in seconds."
+            "--timeout", type=float, callback=bound, metavar="SECONDS", help="A bound on the whole run, in seconds."
         ),
     ),
     Live: (
@@ -85,6 +117,7 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         click.option("--deep", is_flag=True, help="All measurements in full."),
         click.option(
             "--python",
+            callback=told,
             metavar="PATH",
             help="The interpreter to examine, where torch and the engine live. Without it: diag's own if it has torch, "
             "else that of the active environment, else python3.",

@@ -13,33 +13,38 @@ from diag.errors import DiagError
 KEY_BYTES = 32
 
 
-def config_folder() -> Path:
+def config_folder() -> Path | None:
     """The user's own root."""
     return _folder("XDG_CONFIG_HOME", ".config")
 
 
-def cache_folder() -> Path:
+def cache_folder() -> Path | None:
     """What may be deleted at any time."""
     return _folder("XDG_CACHE_HOME", ".cache")
 
 
-def _folder(variable: str, default: str) -> Path:
-    base = os.environ.get(variable) or os.path.join(os.path.expanduser("~"), default)
-    return Path(base) / "diag"
+def _folder(variable: str, default: str) -> Path | None:
+    bases = (os.environ.get(variable, ""), os.path.join(os.path.expanduser("~"), default))
+    # A relative one would be a folder of whatever directory diag is called in.
+    return next((Path(base) / "diag" for base in bases if os.path.isabs(base)), None)
 
 
 def redact_key() -> bytes:
     """The key of the exit gate: this user's, kept in the cache, or a new one where that cannot be written."""
-    path = cache_folder() / "redact.key"
+    folder = cache_folder()
+    return _kept(folder / "redact.key") if folder else os.urandom(KEY_BYTES)
+
+
+def _kept(path: Path) -> bytes:
     try:
-        if len(key := path.read_bytes()) == KEY_BYTES:
-            return key
+        if path.is_file() and path.stat().st_size == KEY_BYTES:
+            return path.read_bytes()
     except OSError:
         pass
     key = os.urandom(KEY_BYTES)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o600), "wb") as file:
             file.write(key)
     except OSError:
         pass
