@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Driver, Fact, Facts, Package, Platform, TorchBuild, deduction
+from diag.api import Accelerator, Driver, Fact, Facts, Package, Platform, TorchBuild, deduction, local
 
 VENDORS = ("nvidia", "amd", "hygon", "kunlun", "ascend", "intel")
 PACKAGES = {"torch-npu": "ascend", "torch-xmlir": "kunlun", "vllm-kunlun": "kunlun", "vllm-ascend": "ascend"}
@@ -36,6 +36,7 @@ def _marks(facts: Facts) -> Iterator[tuple[str, Fact]]:
     for package in facts.all(Package):
         if package.name in PACKAGES:
             yield PACKAGES[package.name], package
+    for told in (*facts.all(Package), *facts.all(TorchBuild)):
         for word, vendor in LOCALS.items():
-            if word in package.version.partition("+")[2]:
-                yield vendor, package
+            if word in local(told.version):
+                yield vendor, told
