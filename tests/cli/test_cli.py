@@ -1,5 +1,6 @@
 """The command line as a shell sees it: real processes, exit codes, what goes to stdout and to stderr."""
 
+import contextlib
 import json
 import os
 import signal
@@ -171,22 +172,38 @@ def hanging_tool(tmp_path) -> Path:
     return tmp_path
 
 
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def asleep(pid: int) -> list[psutil.Process]:
+    """All that a process has started, as soon as one of them sleeps."""
+    while True:
+        started = psutil.Process(pid).children(recursive=True)
+        # One that ends while it is asked is not the one that is waited for.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any("sleep" in one.name() for one in started):
+                return started
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_leaves_no_process(hanging_tool, sent, code):
     path = f"{hanging_tool}:{os.environ['PATH']}"
     running = subprocess.Popen(
         (*DIAG, "env-check", "--quick"), env={**os.environ, "PATH": path}, stdout=subprocess.DEVNULL
     )
-    while not any("sleep" in one.name() for one in psutil.Process(running.pid).children(recursive=True)):
-        time.sleep(0.05)
-    started = psutil.Process(running.pid).children(recursive=True)
+    started = asleep(running.pid)
     running.send_signal(sent)
     try:
         assert running.wait(20) == code
     finally:
         running.kill()
         running.wait()
-    assert not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert not [one for one in started if alive(one)]
 
 
 def test_the_time_bound_holds_and_makes_the_run_incomplete(hanging_tool):
@@ -337,9 +354,7 @@ def test_a_damaged_bundle_is_incomplete(tmp_path):
 def test_a_closed_terminal_leaves_no_process(hanging_tool):
     path = f"{hanging_tool}:{os.environ['PATH']}"
     running = subprocess.Popen((*DIAG, "env-check", "--quick"), env={**os.environ, "PATH": path})
-    while not any("sleep" in one.name() for one in psutil.Process(running.pid).children(recursive=True)):
-        time.sleep(0.05)
-    started = psutil.Process(running.pid).children(recursive=True)
+    started = asleep(running.pid)
     running.send_signal(signal.SIGHUP)
     assert running.wait(20) == 129
-    assert not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert not [one for one in started if alive(one)]
