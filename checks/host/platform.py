@@ -36,7 +36,8 @@ def _marks(facts: Facts) -> Iterator[tuple[str, Fact]]:
     for package in facts.all(Package):
         if package.name in PACKAGES:
             yield PACKAGES[package.name], package
-    for told in (*facts.all(Package), *facts.all(TorchBuild)):
+    versioned: list[Package | TorchBuild] = [*facts.all(Package), *facts.all(TorchBuild)]
+    for told in versioned:
         for word, vendor in LOCALS.items():
             if word in local(told.version):
                 yield vendor, told
