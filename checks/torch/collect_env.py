@@ -152,13 +152,15 @@ def _torch(capture: Capture, fields: Fields, told: Fields) -> Iterator[TorchBuil
     backend, backend_version = _backend(version, fields, told)
     asked = "is xpu available" if backend == "xpu" else "is cuda available"
     debug = ANSWERS.get(fields.get("is debug build", (line, ""))[1].lower())
+    answered, answer = fields.get(asked, (line, ""))
     yield TorchBuild(
         origin=capture.origin(line),
         version=version,
         backend=backend,
         backend_version=backend_version,
         debug=debug,
-        available=ANSWERS.get(fields.get(asked, (line, ""))[1].lower()),
+        available=ANSWERS.get(answer.lower()),
+        answered=capture.origin(answered) if answer.lower() in ANSWERS else None,
     )
 
 

@@ -89,8 +89,8 @@ def device_unavailable(facts: Facts) -> Iterator[Answer]:
     if not answers:
         yield Undecided(reason="torch was not asked whether a device is available")
     elif not any(one.available or one.backend == "cpu" for one in answers):
-        found = devices(facts)
+        found, answer = devices(facts), answers[0].answered or answers[0].origin
         yield Finding(
             values={"torch": answers[0].version, "count": len(found)},
-            evidence=(Evidence.of(answers[0]), Evidence.of(found[0])),
+            evidence=(Evidence(says=answers[0].says(), origin=answer), Evidence.of(found[0])),
         )

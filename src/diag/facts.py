@@ -47,12 +47,13 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return {
             name: value
             for name, value in asdict(self).items()
-            if name != "origin" and value is not None and value != "" and value != ()
+            if value is not None and value != "" and value != () and not isinstance(value, Origin)
         }
 
     def of(self, scope: str) -> Self:
         """The fact as one about this machine."""
-        return replace(self, origin=replace(self.origin, scope=scope))
+        origins = {name: value for name, value in asdict(self).items() if isinstance(value, Origin)}
+        return replace(self, **{name: replace(origin, scope=scope) for name, origin in origins.items()})
 
     def says(self) -> str:
         """The fact in one line for evidence: its kind and the fields told."""
@@ -137,7 +138,7 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
     """The torch that was imported or read: version, and the runtime it was built for.
 
     `backend` is `cuda`, `rocm`, `xpu` or `cpu` (torch's words), empty where not told; `available` is what
-    `torch.cuda.is_available()` answered; `architectures` as in `torch.cuda.get_arch_list()`.
+    `torch.cuda.is_available()` answered, `answered` where; `architectures` as in `torch.cuda.get_arch_list()`.
     """
 
     version: str = ""
@@ -145,6 +146,7 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
     backend_version: str = ""
     debug: bool | None = None
     available: bool | None = None
+    answered: Origin | None = None
     architectures: tuple[str, ...] = ()
 
     def identity(self) -> tuple[str, str] | None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-
-from msgspec.structs import replace
+from typing import Any
 
 from diag.capture import Capture
 from diag.facts import Fact, Host, Origin
 from diag.probe import Probe
 from diag.sections import Section
 
-NOWHERE = Origin(capture="")
+Bare = tuple[type[Fact], dict[str, Any]]
+"""A fact without the places it was read in."""
 
 
 def scoped(sections: Iterable[Section], read: Callable[[Probe, Capture], list[Fact]], name: str) -> Iterator[Fact]:
@@ -72,7 +72,7 @@ class _Machine:
     name: str
     host: str
     single: dict[str, set[str]] = field(default_factory=dict)
-    seen: dict[str, list[Fact]] = field(default_factory=dict)
+    seen: dict[str, list[Bare]] = field(default_factory=dict)
 
     def is_other(self, section: Section, told: list[Fact]) -> bool:
         """Whether a section cannot be about this machine."""
@@ -96,8 +96,8 @@ class _Machine:
             self.single.setdefault(name, set()).update(values)
 
 
-def _bare(told: Iterable[Fact]) -> list[Fact]:
-    return [replace(fact, origin=NOWHERE) for fact in told]
+def _bare(told: Iterable[Fact]) -> list[Bare]:
+    return [(type(fact), fact.told()) for fact in told]
 
 
 def _single(told: Iterable[Fact]) -> dict[str, set[str]]:
