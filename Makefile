@@ -33,7 +33,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/help_cpu.py
 
 soak full: $(VENV)/installed
-	DIAG_EXAMPLES=10000 $(BIN)/pytest
+	DIAG_EXAMPLES=10000 $(BIN)/pytest -k "fuzz or interrupted or spawn"
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from told import CAPTURES, LOADED, examined
 from diag.capture import Capture
 from diag.probe import Probe
 
+EXAMPLES = int(os.environ.get("DIAG_EXAMPLES", "300"))
 READERS = [probe for probe in LOADED.probes.values() if not probe.measure]
 REAL = sorted({line for path in CAPTURES.glob("*.txt") for line in path.read_text("utf-8").split("\n")})
 OPENERS = sorted({literal for probe in READERS if probe.recognise for literal in probe.recognise.literals})
@@ -55,13 +57,13 @@ def read(probe: Probe, text: str) -> None:
 
 
 @each
-@settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(text=texts)
 def test_no_text_makes_a_probe_raise(probe: Probe, text: str) -> None:
     read(probe, text)
 
 
-@settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(text=texts)
 def test_nor_the_whole_examination(text: str) -> None:
     found = examined(text)
