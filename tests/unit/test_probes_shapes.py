@@ -208,7 +208,7 @@ def test_a_list_with_something_left_out_is_not_whole() -> None:
     ]
     assert [bool(one) for one in whole] == [True, False, True]
     frozen = "".join(f"package{number}==1.{number}\n" for number in range(30))
-    for more in ("-e git+https://example.org/vllm.git@0a1b2c#egg=vllm\n", "numpy @ file:///work/numpy_1/work\n"):
+    for more in ("-e git+https://example.org/vllm.git@0a1b2c#egg=vllm\n", "numpy @ file:///croot/numpy_1/work\n"):
         assert examined(frozen + more).facts.first(PackageList) is None
     assert examined(frozen).facts.first(PackageList)
 
