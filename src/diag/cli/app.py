@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from diag import __version__
-from diag.cli.options import NO_REDACT, ROOT, Content, Live, Output, Scope, grouped, place, told
+from diag.cli.options import NO_REDACT, ROOT, Bounds, Content, Live, Output, grouped, place, told
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -19,7 +19,7 @@ def app() -> None:
 
 @app.command("env-check")
 @click.argument("source", nargs=-1, callback=told)
-@grouped(output=Output, content=Content, scope=Scope, live=Live)
+@grouped(output=Output, content=Content, bounds=Bounds, live=Live)
 @click.option("--launch", metavar="COMMAND", help='What is about to be started: "ENGINE serve MODEL …".')
 def env_check(source: tuple[str, ...], launch: str | None, live: Live, **asked: Any) -> int:
     """Examine this host, or each SOURCE (a bundle, a text file, - for stdin), and name what is wrong.
@@ -36,13 +36,13 @@ def env_check(source: tuple[str, ...], launch: str | None, live: Live, **asked: 
 
 @app.command()
 @click.option("-o", "--output", "out", callback=place, required=True, metavar="FILE", help="The archive (.tar.gz).")
-@grouped(scope=Scope, live=Live)
+@grouped(bounds=Bounds, live=Live)
 @NO_REDACT
-def bundle(out: Path, scope: Scope, live: Live, no_redact: bool) -> int:
+def bundle(out: Path, bounds: Bounds, live: Live, no_redact: bool) -> int:
     """Collect what this host tells into one redacted archive, for support to examine elsewhere."""
     from diag.cli import collect
 
-    return collect.run(out, scope=scope, live=live, redacted=not no_redact)
+    return collect.run(out, bounds=bounds, live=live, redacted=not no_redact)
 
 
 @app.command()

@@ -10,13 +10,13 @@ from msgspec import json
 from diag.check import Check
 from diag.cli.emit import write
 from diag.cli.opening import load
-from diag.cli.options import Scope
+from diag.cli.options import Bounds
 from diag.errors import DiagError
 
 
 def listed(roots: Sequence[Path]) -> int:
     """One line for each rule."""
-    loaded = load(Scope(root=tuple(roots)))
+    loaded = load(Bounds(root=tuple(roots)))
     for check in sorted(loaded.checks.values(), key=lambda one: one.id):
         write(f"{check.id:44} {check.kind:6} {check.severity:8} {check.words['en']['title']}\n")
     for one in loaded.broken:
@@ -26,7 +26,7 @@ def listed(roots: Sequence[Path]) -> int:
 
 def shown(id: str, roots: Sequence[Path]) -> int:
     """All about one rule."""
-    checks = load(Scope(root=tuple(roots))).checks
+    checks = load(Bounds(root=tuple(roots))).checks
     if id not in checks:
         raise DiagError(f"no check {id!r} (diag checks list)")
     write(_described(checks[id]))
@@ -46,7 +46,7 @@ def selftest(roots: Sequence[Path]) -> int:
     """Run every vector; the exit code is 1 when one does not do what it must."""
     from diag.selftest import proved
 
-    loaded = load(Scope(root=tuple(roots)))
+    loaded = load(Bounds(root=tuple(roots)))
     failures = [failure for check in loaded.checks.values() for failure in proved(check, loaded)]
     broken = [f"not loaded: {one.where}: {one.error}" for one in loaded.broken]
     for line in (*failures, *broken):

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import DecodeError, json
 
 from diag.cli.opening import load
-from diag.cli.options import Output, Scope
+from diag.cli.options import Bounds, Output
 from diag.errors import DiagError
 from diag.output import written
 from diag.render import Look, form_of, formats, render
@@ -61,7 +61,7 @@ def look() -> Look:
 
 def rerender(document: Path, output: Output) -> int:
     """Read a report and give it another form."""
-    templates = load(Scope()).templates
+    templates = load(Bounds()).templates
     check_output(output, templates, [document])
     with document.open("rb") as file:
         raw = file.read(DOCUMENT_CAP + 1)

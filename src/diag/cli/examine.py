@@ -15,7 +15,7 @@ from diag import __version__, bundle, engine, plugins, sources, summary
 from diag.cli import progress
 from diag.cli.emit import check_output, emit
 from diag.cli.opening import ahead, live_host, now, open_roots, open_sources, planned, rules, selected, within
-from diag.cli.options import Content, Live, Output, Scope
+from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
 from diag.engine import Examination
 from diag.errors import TimeUp
@@ -39,25 +39,25 @@ class Question(Struct, frozen=True, kw_only=True):
     launch: str | None = None
 
 
-def run(asked: Question, *, output: Output, content: Content, scope: Scope, live: Live) -> int:
+def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, live: Live) -> int:
     """Examine and report; the exit code says what was found."""
     templates: Mapping[str, Path] = plugins.templates(plugins.bundled())
     try:
         # What foreign code prints must not stand in the document.
-        with within(scope.timeout), redirect_stdout(sys.stderr):
-            opened = sources_of(asked, scope, live)
-            loaded, examination = examined(opened, output, scope, asked)
+        with within(bounds.timeout), redirect_stdout(sys.stderr):
+            opened = sources_of(asked, bounds, live)
+            loaded, examination = examined(opened, output, bounds, asked)
             templates = loaded.templates
             report = reported(asked, opened, loaded, examination, content)
     except TimeUp:
         report = cut_short(asked, content)
-    with within(scope.timeout):
+    with within(bounds.timeout):
         return emit(report, output, templates)
 
 
-def sources_of(asked: Question, scope: Scope, live: Live) -> list[sources.Source]:
+def sources_of(asked: Question, bounds: Bounds, live: Live) -> list[sources.Source]:
     """What is examined: the sources named, or this host."""
-    deadline = time.monotonic() + scope.timeout if scope.timeout else None
+    deadline = time.monotonic() + bounds.timeout if bounds.timeout else None
     return open_sources(asked.sources, deadline) if asked.sources else [live_host(live, deadline)]
 
 
@@ -101,15 +101,17 @@ def _lost(opened: Sequence[sources.Source]) -> Iterator[Broken]:
             yield from one.broken
 
 
-def examined(opened: list[sources.Source], output: Output, scope: Scope, asked: Question) -> tuple[Loaded, Examination]:
+def examined(
+    opened: list[sources.Source], output: Output, bounds: Bounds, asked: Question
+) -> tuple[Loaded, Examination]:
     """All that was loaded, and what it says of the sources; a host's commands run while the rules are still read."""
-    shelf = open_roots(scope)
+    shelf = open_roots(bounds)
     check_output(output, shelf.templates, list(map(Path, asked.sources)))
     with ExitStack() as begun:
         probes = tuple(shelf.probes.values())
         streams = [begun.enter_context(ahead(one.captures(probes))) for one in opened]
         loaded = rules(shelf)
-        chosen = selected(loaded.checks.values(), scope)
+        chosen = selected(loaded.checks.values(), bounds)
         if asked.launch is not None:
             opened.append(planned(asked.launch, loaded))
             streams.append(opened[-1].captures(()))

@@ -16,7 +16,7 @@ from types import FrameType
 from diag import bundle, plugins, sources
 from diag.capture import Capture
 from diag.check import Check
-from diag.cli.options import Live, Scope
+from diag.cli.options import Bounds, Live
 from diag.cli.place import config_folder, target_python
 from diag.errors import DiagError, TimeUp
 from diag.facts import LaunchArguments
@@ -30,13 +30,13 @@ GRACE = 2.0
 """Seconds that children and readers have, beyond the bound, to come to the end they were told of."""
 
 
-def open_roots(scope: Scope) -> Shelf:
+def open_roots(bounds: Bounds) -> Shelf:
     """The roots in order: bundled, installed, the user's, and those named."""
     named = [Path(one) for one in os.environ.get("DIAG_ROOTS", "").split(os.pathsep) if one]
-    for folder in (*named, *scope.root):
+    for folder in (*named, *bounds.root):
         if not folder.is_dir():
             raise DiagError(f"root {folder} is not a folder")
-    return Shelf(plugins.roots((*named, *scope.root), config_folder()))
+    return Shelf(plugins.roots((*named, *bounds.root), config_folder()))
 
 
 def rules(shelf: Shelf) -> Loaded:
@@ -48,19 +48,19 @@ def rules(shelf: Shelf) -> Loaded:
     return loaded
 
 
-def load(scope: Scope) -> Loaded:
+def load(bounds: Bounds) -> Loaded:
     """Everything the roots hold, at once."""
-    return rules(open_roots(scope))
+    return rules(open_roots(bounds))
 
 
-def selected(checks: Iterable[Check], scope: Scope) -> list[Check]:
+def selected(checks: Iterable[Check], bounds: Bounds) -> list[Check]:
     """The checks whose ids the user wants; a prefix that fits none is a mistake."""
     checks = list(checks)
-    for prefix in (*scope.select, *scope.ignore):
+    for prefix in (*bounds.select, *bounds.ignore):
         if not any(check.id.startswith(prefix) for check in checks):
             raise DiagError(f"no check begins with {prefix!r} (diag checks list)")
-    wanted = scope.select or ("",)
-    return [one for one in checks if one.id.startswith(wanted) and not one.id.startswith(scope.ignore)]
+    wanted = bounds.select or ("",)
+    return [one for one in checks if one.id.startswith(wanted) and not one.id.startswith(bounds.ignore)]
 
 
 def open_sources(asked: Sequence[str], deadline: float | None) -> list[sources.Source]:

@@ -13,6 +13,8 @@ from msgspec import Struct
 from diag.finding import LANGUAGES, FailOn
 
 Command = Callable[..., int]
+LONGEST = 1e7
+"""Seconds of the longest bound, which an alarm can still be set to."""
 C = TypeVar("C", bound=Command)
 
 
@@ -36,9 +38,6 @@ def bound(context: click.Context, option: click.Parameter, value: float | None) 
     return value
 
 
-LONGEST = 1e7
-
-
 class Output(Struct, frozen=True, kw_only=True):
     """Where the report goes, and in what form."""
 
@@ -55,7 +54,7 @@ class Content(Struct, frozen=True, kw_only=True):
     no_redact: bool
 
 
-class Scope(Struct, frozen=True, kw_only=True):
+class Bounds(Struct, frozen=True, kw_only=True):
     """Which rules judge, and how long all may take."""
 
     select: tuple[str, ...] = ()
@@ -92,7 +91,7 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the report."),
         NO_REDACT,
     ),
-    Scope: (
+    Bounds: (
         click.option(
             "--select",
             callback=told,
