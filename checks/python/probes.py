@@ -22,6 +22,7 @@ from diag.api import (
     Unavailable,
     canonical,
     probe,
+    torch_backend,
 )
 
 ENGINES = ("vllm", "sglang")
@@ -40,7 +41,6 @@ FROZEN_LINE = "|".join(one.pattern for one in (PINNED, EDITABLE, UNVERSIONED))
 MANY = 99
 WHOLE_LIST = 25
 """Packages from which a pasted list is taken for an environment's whole; engines bring more than a hundred."""
-TORCH_WORDS = (("hip", "rocm"), ("cuda", "cuda"), ("xpu", "xpu"))
 
 
 @probe(
@@ -90,13 +90,13 @@ def _torch(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
         origin = capture.said(reason)
         yield Unavailable(origin=origin, what="torch", reason=reason, how="missing", tells=("TorchBuild",))
     elif "__version__" in words:
-        backend = next(((name, str(words[word])) for word, name in TORCH_WORDS if words.get(word)), ("cpu", ""))
+        backend, backend_version = torch_backend(words)
         origin = capture.said(f"torch/version.py: {words['__version__']}")
         yield TorchBuild(
             origin=origin,
             version=words["__version__"],
-            backend=backend[0],
-            backend_version=backend[1],
+            backend=backend,
+            backend_version=backend_version,
             debug=words.get("debug"),
         )
 

@@ -17,6 +17,7 @@ from diag.api import (
     TorchBuild,
     Unavailable,
     probe,
+    torch_backend,
 )
 
 TOO_OLD = re.compile(r"driver on your system is too old \(found version (\d{4,6})\)")
@@ -61,7 +62,7 @@ def torch(capture: Capture) -> Iterator[Fact]:
         )
         return
     build, origin = document["build"], capture.said(f"torch {document['build']['version']}")
-    backend, version = backend_of(build)
+    backend, version = torch_backend(build)
     yield TorchBuild(
         origin=origin,
         version=build["version"],
@@ -85,14 +86,6 @@ def _listed(capture: Capture, device: dict[str, Any]) -> Accelerator:
         architecture=device.get("architecture", ""),
         seen_by="torch",
     )
-
-
-def backend_of(build: dict[str, Any]) -> tuple[str, str]:
-    """The runtime a torch was built for, and its version, from the words of `torch.version`."""
-    for word, name in (("hip", "rocm"), ("cuda", "cuda"), ("xpu", "xpu")):
-        if build.get(word):
-            return name, str(build[word])
-    return "cpu", ""
 
 
 def _vendor(name: str) -> str:

@@ -32,6 +32,7 @@ from diag.facts import (
     TorchBuild,
     Unavailable,
     devices,
+    torch_backend,
 )
 from diag.finding import Evidence, Finding, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe
@@ -88,4 +89,5 @@ __all__ = [
     "public",
     "replace",
     "satisfies",
+    "torch_backend",
 ]

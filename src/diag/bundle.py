@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import io
 import tarfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,7 @@ MEMBER_CAP = 64 * 2**20
 TOTAL_CAP = 256 * 2**20
 MEMBERS_CAP = 10_000
 STREAM_CAP = TOTAL_CAP + 64 * 2**20
-DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error)
+DAMAGED = (tarfile.TarError, EOFError, OSError)
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -152,7 +151,11 @@ class _Capped:
         self.stream, self.left = stream, left
 
     def read(self, size: int = -1) -> bytes:
-        piece = self.stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
+        try:
+            piece = self.stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
+        except Exception as error:
+            # Each kind of packing has an error of its own for being damaged.
+            raise OSError(str(error) or type(error).__name__) from error
         self.left -= len(piece)
         if self.left < 0:
             raise OSError("it unpacks to more than can be held")
@@ -183,8 +186,8 @@ def _members(path: Path, refused: list[Broken]) -> Iterator[tuple[str, bytes]]:
 def _unpacked(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         start = file.read(6)
-    for sign, module in (("\x1f\x8b", "gzip"), ("BZh", "bz2"), ("\xfd7zXZ", "lzma")):
-        if start.startswith(sign.encode("latin-1")):
+    for sign, module in ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ", "lzma")):
+        if start.startswith(sign):
             opened: IO[bytes] = importlib.import_module(module).open(path)
             return opened
     raise OSError("not a .tar.gz")

@@ -7,7 +7,7 @@ the reader's back. A field that was not told is empty or None, which never means
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -152,6 +152,14 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
     def identity(self) -> tuple[str, str] | None:
         """The same torch as the distribution of that name."""
         return ("package torch", public(self.version)) if self.version else None
+
+
+def torch_backend(words: Mapping[str, Any]) -> tuple[str, str]:
+    """The runtime a torch was built for, and its version, from the words of `torch.version`."""
+    for word, name in (("hip", "rocm"), ("cuda", "cuda"), ("xpu", "xpu")):
+        if words.get(word):
+            return name, str(words[word])
+    return "cpu", ""
 
 
 class Accelerator(Fact, frozen=True, kw_only=True):

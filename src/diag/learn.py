@@ -75,13 +75,12 @@ class _Reader:
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:
         """What is told of the texts to be searched: where there are several, each is about machines of its own."""
         wanted = self.symptoms | literals(self.probes)
-        hits = [scan.find(capture.lines(), wanted) for capture in texts]
         several = len(texts) > 1 or bool(scopes)
-        for capture, found in zip(texts, hits, strict=True):
-            parts = sections(capture, found, self.probes)
-            told = list(scoped(parts, self.read, capture.key if several else ""))
+        for capture in texts:
+            hits, name = scan.find(capture.lines(), wanted), capture.key if several else ""
+            told = list(scoped(sections(capture, hits, self.probes), self.read, name))
             yield from told
-            yield from self.windows(replace(capture, scope=capture.key if several else ""), found, told)
+            yield from self.windows(replace(capture, scope=name), hits, told)
 
     def read(self, probe: Probe, capture: Capture) -> list[Fact]:
         """What the probe tells of a capture; nothing told is a fact, too."""

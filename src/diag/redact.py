@@ -105,6 +105,8 @@ class Redactor:
                 for match in _matches(rule, text):
                     for group, name in match.groupdict().items():
                         told.setdefault(group.rstrip("23"), set()).add(name or "")
+        if not any(told.values()):
+            return
         known = {rule.needle for rule in self._rules}
         hosts = tuple(name for name in told["host"] if name.lower() not in known)
         users = tuple(name for name in told["user"] if name not in known)
@@ -113,6 +115,9 @@ class Redactor:
     def text(self, text: str) -> str:
         """Redact a text of any length; line numbers stay, save behind a private key."""
         self.learn(text)
+        return self._redacted(text)
+
+    def _redacted(self, text: str) -> str:
         text = self._sweep(_PEM, text, text) if _PEM.needle in text else text
         return "".join(map(self._block, _blocks(text)))
 
@@ -137,12 +142,12 @@ class Redactor:
     def _leaf(self, leaf: str, key: str) -> str:
         """Read a string behind its key, so that a version stays one and a bare password is seen."""
         if not key or "\n" in key:
-            return self.text(leaf)
+            return self._redacted(leaf)
         opening = f'{key}: "'
-        quoted = self.text(f'{opening}{leaf}"') if '"' not in leaf else ""
+        quoted = self._redacted(f'{opening}{leaf}"') if '"' not in leaf else ""
         if quoted.startswith(opening) and quoted.endswith('"'):
             return quoted[len(opening) : -1]
-        return self.text(leaf)
+        return self._redacted(leaf)
 
     def _block(self, block: str) -> str:
         folded = _fold(block)
@@ -177,12 +182,16 @@ class Redactor:
         return made
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _leaves(value: Any, key: str = "") -> Iterator[str]:
+    """Yield the strings of a JSON-like value, each behind its key as it is read."""
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(item)
+        yield f'{key}: "{value}"' if key else value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _leaves(item, name if isinstance(name, str) else "")
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item, key)
 
 
 def _fold(text: str) -> str:

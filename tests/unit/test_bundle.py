@@ -136,3 +136,17 @@ def test_a_header_that_declares_too_much_is_not_read(tmp_path, monkeypatch):
 def test_a_manifest_that_is_none_is_one_line(tmp_path, content):
     with pytest.raises(DiagError, match=r"manifest\.json"):
         bundle.read(archive(tmp_path, ("manifest.json", content)))
+
+
+@pytest.mark.parametrize("pack", ["gz", "bz2", "xz"])
+def test_damage_of_every_packing_is_one_line(tmp_path, pack):
+    path = tmp_path / "b.tar"
+    with tarfile.open(path, f"w:{pack}") as made:
+        member = tarfile.TarInfo("captures/1")
+        member.size = 4096
+        made.addfile(member, io.BytesIO(bytes(range(256)) * 16))
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2 :] = b"\xff" * (len(raw) - len(raw) // 2)
+    path.write_bytes(raw)
+    with pytest.raises(DiagError, match="damaged"):
+        bundle.read(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from itertools import chain
@@ -14,7 +13,18 @@ from msgspec import Struct, convert, to_builtins
 from diag import __version__, bundle, engine, plugins, sources, summary
 from diag.cli import progress
 from diag.cli.emit import check_output, emit
-from diag.cli.opening import ahead, live_host, now, open_roots, open_sources, planned, rules, selected, within
+from diag.cli.opening import (
+    ahead,
+    deadline_of,
+    live_host,
+    now,
+    open_roots,
+    open_sources,
+    planned,
+    rules,
+    selected,
+    within,
+)
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
 from diag.engine import Examination
@@ -23,7 +33,7 @@ from diag.facts import Accelerator, Facts, Host, Python
 from diag.finding import Broken
 from diag.learn import key_of
 from diag.plugins import Loaded
-from diag.redact import Known, Redactor
+from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
 from diag.text import printable
@@ -57,7 +67,7 @@ def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, li
 
 def sources_of(asked: Question, bounds: Bounds, live: Live) -> list[sources.Source]:
     """What is examined: the sources named, or this host."""
-    deadline = time.monotonic() + bounds.timeout if bounds.timeout else None
+    deadline = deadline_of(bounds)
     return open_sources(asked.sources, deadline) if asked.sources else [live_host(live, deadline)]
 
 
@@ -92,7 +102,7 @@ def cut_short(asked: Question, content: Content) -> Report:
     judged = Judged(Facts(), (), incomplete=[WORDS[content.lang]["time bound"].format(stopped=what)])
     source = Source(kind="paste" if asked.sources else "live", name=what, taken_at=now())
     report = assemble(judged, {}, language=content.lang, tool=__version__, command=asked.command, source=source)
-    return report if content.no_redact else redacted(report, Known())
+    return report if content.no_redact else redacted(report, NOTHING_KNOWN)
 
 
 def _lost(opened: Sequence[sources.Source]) -> Iterator[Broken]:

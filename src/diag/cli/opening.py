@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -90,6 +91,11 @@ def live_host(live: Live, deadline: float | None) -> LiveHost:
         raise DiagError("--quick and --deep exclude each other")
     costs = COSTS[:1] if live.quick else COSTS
     return LiveHost(target_python(live.python), sys.executable, costs, deadline, now)
+
+
+def deadline_of(bounds: Bounds) -> float | None:
+    """The end of the run in monotonic time, None where it has no bound."""
+    return time.monotonic() + bounds.timeout if bounds.timeout else None
 
 
 @contextmanager
