@@ -4,84 +4,33 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
-from diag.facts import (
-    Accelerator,
-    Container,
-    Driver,
-    Engine,
-    Fact,
-    Facts,
-    Host,
-    LaunchArguments,
-    MemoryBandwidth,
-    Mount,
-    Origin,
-    Package,
-    PackageList,
-    Platform,
-    Python,
-    Reference,
-    Runtime,
-    RuntimeDriver,
-    RuntimeKind,
-    SeenBy,
-    Setting,
-    Text,
-    TorchBuild,
-    Unavailable,
-    devices,
-    torch_backend,
-)
+from diag.facts import *  # noqa: F403
 from diag.finding import Evidence, Finding, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe
 from diag.text import Line
 from diag.versions import at_least, canonical, local, minor, numbers, public, satisfies
 
 __all__ = [
-    "Accelerator",
     "Answer",
     "Capture",
     "Check",
-    "Container",
     "Deduction",
-    "Driver",
-    "Engine",
     "Evidence",
-    "Fact",
-    "Facts",
     "Finding",
-    "Host",
-    "LaunchArguments",
     "Line",
-    "MemoryBandwidth",
-    "Mount",
-    "Origin",
-    "Package",
-    "PackageList",
-    "Platform",
     "Probe",
-    "Python",
     "Recognise",
-    "Reference",
     "Remedy",
     "Request",
-    "Runtime",
-    "RuntimeDriver",
-    "RuntimeKind",
-    "SeenBy",
-    "Setting",
-    "Text",
-    "TorchBuild",
-    "Unavailable",
     "Undecided",
     "Words",
     "at_least",
     "canonical",
     "check",
     "deduction",
-    "devices",
     "local",
     "minor",
     "numbers",
@@ -89,5 +38,5 @@ __all__ = [
     "public",
     "replace",
     "satisfies",
-    "torch_backend",
 ]
+__all__ += facts.__all__

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from diag import scan, text
 from diag.capture import Capture
 from diag.errors import PASSING
-from diag.facts import Fact, Facts, How, Origin, Text, Unavailable
+from diag.facts import Accelerator, Fact, Facts, How, Origin, Text, Unavailable, Vendor
 from diag.finding import Broken
 from diag.plugins import Loaded
 from diag.probe import Probe
@@ -62,6 +62,9 @@ class _Reader:
         self.broken: list[Broken] = []
         self.symptoms = {literal for check in loaded.checks.values() for literal in check.literals}
         self.probes = tuple(loaded.probes.values())
+        self.makers = [
+            (start, one.vendor) for one in loaded.references if isinstance(one, Vendor) for start in one.names
+        ]
 
     def knows(self, capture: Capture) -> bool:
         """Whether a capture is the text of one probe, not one to be searched."""
@@ -87,7 +90,7 @@ class _Reader:
         if REFUSAL.search(capture.error):
             return [_unavailable(probe, capture, "missing", capture.error)]
         try:
-            told = list(probe.read(capture))
+            told = list(map(self.made, probe.read(capture)))
         except PASSING:
             raise
         except BaseException as error:
@@ -99,6 +102,13 @@ class _Reader:
         how: How = "missing" if missing else "failed" if capture.failed or capture.kind == "measure" else "silent"
         silence = "it ended without its document" if capture.kind == "measure" else "nothing in it was understood"
         return [_unavailable(probe, capture, how, capture.failed or silence)]
+
+    def made(self, fact: Fact) -> Fact:
+        """The fact; a device of which the text tells no maker has the one that its name begins with."""
+        if not isinstance(fact, Accelerator) or fact.vendor:
+            return fact
+        maker = next((maker for start, maker in self.makers if fact.name.startswith(start)), "")
+        return replace(fact, vendor=maker)
 
     def windows(self, capture: Capture, hits: Mapping[str, list[Line]], told: Sequence[Fact]) -> Iterator[Text]:
         """The lines around everything that some entry asks about, as facts."""

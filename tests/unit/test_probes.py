@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from told import CAPTURES, LOADED, SOURCES, examined, facts_of, text_of, told
+from told import CAPTURES, LOADED, SOURCES, examined, facts_of, reading, text_of, told
 
 from diag import sources
 from diag.facts import Facts
@@ -53,7 +53,7 @@ def piped(raw: bytes) -> Facts:
 
 
 def test_each_text_is_described() -> None:
-    assert sorted(path.name for path in CAPTURES.glob("*.txt")) == sorted(NAMES)
+    assert sorted(path.relative_to(CAPTURES).as_posix() for path in CAPTURES.rglob("*.txt")) == sorted(NAMES)
     assert [saved["file"] for saved in SOURCES if "url" not in saved and "run by us" not in saved["what"]] == []
 
 
@@ -75,6 +75,14 @@ def test_healthy_texts_are_told_to_be_healthy() -> None:
     healthy = [one for one in SOURCES if one["what"].startswith("healthy") or "installation of" in one["what"]]
     assert len(healthy) >= 12
     assert [one["file"] for one in healthy if one["finds"]] == []
+
+
+SHOWN = [(saved, key) for saved in SOURCES for key in saved.get("shows", ())]
+
+
+@pytest.mark.parametrize(("saved", "key"), SHOWN, ids=[f"{saved['file']}-{key}" for saved, key in SHOWN])
+def test_each_probe_reads_the_outputs_it_is_shown_with(saved: dict[str, Any], key: str) -> None:
+    assert key in reading(text_of(saved["file"]))
 
 
 @pytest.mark.parametrize("way", WAYS)

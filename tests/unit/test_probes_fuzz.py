@@ -16,7 +16,7 @@ from diag.probe import Probe
 
 EXAMPLES = int(os.environ.get("DIAG_EXAMPLES", "300"))
 READERS = [probe for probe in LOADED.probes.values() if not probe.measure]
-REAL = sorted({line for path in CAPTURES.glob("*.txt") for line in path.read_text("utf-8").split("\n")})
+REAL = sorted({line for path in CAPTURES.rglob("*.txt") for line in path.read_text("utf-8").split("\n")})
 OPENERS = sorted({literal for probe in READERS if probe.recognise for literal in probe.recognise.literals})
 HOSTILE = [
     *("GPU 0\uff1aNVIDIA", "GPU \u0662: NVIDIA A10", "GPU 99999999999999999999: x", "| 0 ERR! Off | 0000:00:00.0 x |"),

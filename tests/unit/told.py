@@ -1,9 +1,10 @@
-"""What a text told, in the short form of `tests/captures/sources.yaml`."""
+"""What a text told, in the short form of the files `sources.yaml` in `tests/captures`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,48 @@ from diag.facts import (
     Accelerator,
     Driver,
     Engine,
+    EngineState,
+    Fact,
     Facts,
+    HardwareEvent,
     Host,
+    KernelModule,
+    Link,
     Mount,
     Package,
+    PackageList,
+    PciDevice,
     Python,
+    Reading,
     Runtime,
+    Setting,
+    Text,
     TorchBuild,
     Unavailable,
 )
+from diag.learn import learn
+from diag.probe import Probe
 from diag.sources import Paste
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
 LOADED = plugins.load(plugins.roots())
-SOURCES: list[dict[str, Any]] = yaml.safe_load((CAPTURES / "sources.yaml").read_text("utf-8"))
+FOLDERS = sorted(path.parent for path in CAPTURES.rglob("sources.yaml"))
+
+
+def _sources(folder: Path) -> Iterator[dict[str, Any]]:
+    """The texts of one folder, each named by its path in `tests/captures`."""
+    for one in yaml.safe_load((folder / "sources.yaml").read_text("utf-8")):
+        yield {**one, "file": (folder / one["file"]).relative_to(CAPTURES).as_posix()}
+
+
+SOURCES: list[dict[str, Any]] = [one for folder in FOLDERS for one in _sources(folder)]
 MIB = 2**20
+SHORT = {
+    *(Accelerator, Driver, Engine, EngineState, HardwareEvent, Host, KernelModule, Link, Mount, Package, PackageList),
+    *(PciDevice, Python, Reading, Runtime, Setting, Text, TorchBuild, Unavailable),
+}
+PLAIN = sorted({kind for probe in LOADED.probes.values() for kind in probe.tells} - SHORT, key=lambda k: k.__name__)
+"""Kinds that are compared field by field, under the name of their class."""
 
 
 def text_of(name: str) -> str:
@@ -43,6 +71,23 @@ def examined(*texts: str) -> engine.Examination:
 
 def facts_of(captures: Iterable[Capture]) -> Facts:
     return engine.examine(captures, LOADED).facts
+
+
+def reading(text: str) -> set[str]:
+    """The keys of the probes that tell something of a text."""
+    kept: set[str] = set()
+
+    def watched(probe: Probe) -> Probe:
+        def read(capture: Capture) -> list[Fact]:
+            told = list(probe.read(capture))
+            kept.update({probe.key} if told else ())
+            return told
+
+        return replace(probe, read=read)
+
+    probes = {key: watched(probe) for key, probe in LOADED.probes.items()}
+    learn([Capture.of("text", text, kind="text")], replace(LOADED, probes=probes))
+    return kept
 
 
 def scopes(*texts: str) -> dict[str, dict[str, Any]]:
@@ -66,8 +111,28 @@ def told(facts: Facts, packages: Iterable[str] = ()) -> dict[str, Any]:
         "mounts": {one.path: [(one.size_bytes or 0) // MIB, (one.free_bytes or 0) // MIB] for one in facts.all(Mount)},
         "packages": _packages(facts, packages),
         "unavailable": [f"{one.what} {one.how}" for one in facts.all(Unavailable)],
+        "settings": {f"{one.kind} {one.name}": one.value for one in facts.all(Setting)},
+        "links": dict(Counter(one.kind for one in facts.all(Link))),
+        "readings": _by_name((one.name, _joined(one.value, one.unit)) for one in facts.all(Reading)),
+        "states": _by_name((one.name, _joined(one.value, one.unit)) for one in facts.all(EngineState)),
+        "pci": dict(
+            Counter(_joined(one.vendor_id, one.device_id, one.class_id, one.driver) for one in facts.all(PciDevice))
+        ),
+        "events": dict(
+            Counter(_joined(one.kind, one.code, one.address, one.process) for one in facts.all(HardwareEvent))
+        ),
+        "modules": sorted(one.name for one in facts.all(KernelModule)),
+        **{kind.__name__: [one.told() for one in facts.all(kind)] for kind in PLAIN},
     }
     return {kind: _lists(value) for kind, value in kinds.items() if value}
+
+
+def _by_name(told: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What was told under each name, in its order, in one string."""
+    values: dict[str, list[str]] = {}
+    for name, value in told:
+        values.setdefault(name, []).append(value)
+    return {name: ", ".join(found) for name, found in values.items()}
 
 
 def _device(one: Accelerator) -> str:

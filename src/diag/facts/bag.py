@@ -1,0 +1,69 @@
+"""The facts of one examination: an immutable bag, asked by kind and by machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from diag.facts.base import Fact
+from diag.facts.device import Accelerator, distinct
+from diag.facts.software import Package
+
+F = TypeVar("F", bound=Fact)
+
+
+class Facts:
+    """An immutable bag of facts, asked by kind."""
+
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        self._facts = tuple(facts)
+        self._by_kind: dict[type[Fact], list[Fact]] = {}
+        self._by_scope: dict[str, list[Fact]] | None = None
+        for fact in self._facts:
+            self._by_kind.setdefault(type(fact), []).append(fact)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def all(self, kind: type[F]) -> tuple[F, ...]:
+        """Every fact of exactly this kind, in the order they were learnt."""
+        return tuple(self._by_kind.get(kind, ()))  # type: ignore[arg-type]
+
+    def first(self, kind: type[F]) -> F | None:
+        """The first fact of this kind, or None."""
+        found = self._by_kind.get(kind)
+        return found[0] if found else None  # type: ignore[return-value]
+
+    def field(self, kind: type[F], name: str) -> Any:
+        """The first value told for a field of this kind, or None."""
+        return next((fact.told()[name] for fact in self.all(kind) if name in fact.told()), None)
+
+    def package(self, name: str) -> Package | None:
+        """The installed distribution of this name (PEP 503 form), or None where none was told."""
+        return next((package for package in self.all(Package) if package.name == name), None)
+
+    def adding(self, more: Iterable[Fact]) -> Facts:
+        """A new bag that holds these facts and more."""
+        return Facts((*self._facts, *more))
+
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes to judge one by one: those named, or the one unnamed scope."""
+        named = dict.fromkeys(fact.origin.scope for fact in self._facts if fact.origin.scope)
+        return tuple(named) or ("",)
+
+    def within(self, scope: str) -> Facts:
+        """The facts of one scope, with those that belong to every scope (what was asked, what is reference)."""
+        if self._by_scope is None:
+            self._by_scope = {}
+            for fact in self._facts:
+                self._by_scope.setdefault(fact.origin.scope, []).append(fact)
+        shared = self._by_scope.get("", ())
+        return Facts((*shared, *self._by_scope.get(scope, ())) if scope else shared)
+
+
+def devices(facts: Facts) -> tuple[Accelerator, ...]:
+    """One accelerator for each device of a machine, although several sources told of it."""
+    return distinct(facts.all(Accelerator))

@@ -1,0 +1,174 @@
+"""Accelerators: which there are, how they are joined, and what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec.structs import replace
+
+from diag.facts.base import Fact
+
+SeenBy = Literal["tool", "torch", "pci", "node", ""]
+
+
+class Accelerator(Fact, frozen=True, kw_only=True):
+    """One device: its number as the tool prints it, name, PCI address with domain, memory in MiB, architecture.
+
+    `vendor` is empty where the text does not tell it; a name that ends in `...` was cut by the tool. `architecture` is
+    the vendor's own word (`sm_90`, `gfx942`). `seen_by` says what told it: the vendor's tool (`tool`), torch (`torch`),
+    the bus (`pci`), which needs no driver, or a device file (`node`).
+    """
+
+    vendor: str = ""
+    name: str = ""
+    index: int | None = None
+    address: str = ""
+    memory_mib: float | None = None
+    architecture: str = ""
+    seen_by: SeenBy = ""
+
+
+def distinct(told: Iterable[Accelerator]) -> tuple[Accelerator, ...]:
+    """One accelerator for each device, although several sources told of it.
+
+    Each source lists the machine's devices in its own way: the one that lists most is taken as the list, and what the
+    others know of the device with the same number is filled in.
+    """
+    sources: dict[tuple[str, str], list[Accelerator]] = {}
+    for device in told:
+        listed = sources.setdefault((device.origin.capture, device.seen_by), [])
+        same = next((place for place, one in enumerate(listed) if _same(one, device)), None)
+        if same is None:
+            listed.append(device)
+        else:
+            listed[same] = _filled(listed[same], device)
+    ranked = sorted(sources.values(), key=lambda listed: -len(listed))
+    if not ranked:
+        return ()
+    others = {(device.vendor, device.index): device for listed in reversed(ranked[1:]) for device in listed}
+    return tuple(_filled(device, others.get((device.vendor, device.index))) for device in ranked[0])
+
+
+def _same(one: Accelerator, other: Accelerator) -> bool:
+    """Whether two lines of one source are about one device: a table that is printed twice, or two tables."""
+    if one.address and other.address:
+        return one.address == other.address
+    return one.index is not None and (one.vendor, one.index) == (other.vendor, other.index)
+
+
+def _filled(device: Accelerator, other: Accelerator | None) -> Accelerator:
+    if other is None or device.index is None:
+        return device
+    missing = {name: value for name, value in other.told().items() if name not in device.told()}
+    return replace(device, **missing)
+
+
+class Link(Fact, frozen=True, kw_only=True):
+    """How two parts of a machine are joined, in the vendor's own word (`NV18`, `PIX`, `SYS`, `XGMI`, `HCCS`).
+
+    `first` and `second` are as the table names them (`GPU0`, `NIC3`, `mlx5_0`). A matrix gives each pair once, with the
+    first named first.
+    """
+
+    first: str
+    second: str
+    kind: str
+    vendor: str = ""
+
+
+class Reading(Fact, frozen=True, kw_only=True):
+    """A named value that a device or its tool shows: `value` as printed, without its unit.
+
+    `name` is dotted and the same for all vendors where the thing is the same: see `READINGS`. `index` and `address` say
+    which device, neither where it is about all.
+    """
+
+    name: str
+    value: str
+    unit: str = ""
+    vendor: str = ""
+    index: int | None = None
+    address: str = ""
+
+
+READINGS = {
+    "memory.used": "MiB in use",
+    "memory.free": "MiB free",
+    "utilization": "percent of the time something ran",
+    "temperature": "degrees Celsius",
+    "power": "watts drawn",
+    "power.limit": "watts it may draw",
+    "clock.sm": "MHz, now",
+    "clock.sm.max": "MHz, at most",
+    "clock.memory": "MHz, now",
+    "health": "the tool's own word for its state",
+    "persistence": "whether the driver stays loaded (On, Off)",
+    "compute.mode": "who may use it (Default, Exclusive_Process, Prohibited)",
+    "mig.mode": "whether it is divided (Enabled, Disabled)",
+    "ecc.mode": "whether memory errors are corrected",
+    "ecc.uncorrected": "errors since the driver was loaded that could not be corrected",
+    "ecc.corrected": "errors since the driver was loaded that were corrected",
+    "ecc.uncorrected.total": "errors ever that could not be corrected",
+    "ecc.corrected.total": "errors ever that were corrected",
+    "retired.pending": "whether memory waits for a reset to be retired or remapped",
+    "remapped.failure": "whether a row could not be remapped",
+    "throttle": "a reason why the clock is lowered that is active now, one reading each",
+    "pcie.generation": "generation of the link, now",
+    "pcie.generation.max": "generation of the link, at most",
+    "pcie.width": "lanes of the link, now",
+    "pcie.width.max": "lanes of the link, at most",
+    "fabric.state": "state of its registration with the switch fabric",
+    "firmware": "version of its firmware",
+}
+
+
+class Partition(Fact, frozen=True, kw_only=True):
+    """A part of a device that poses as a device (MIG, vGPU): its profile and memory, and the device it is a part of."""
+
+    index: int | None = None
+    name: str = ""
+    memory_mib: float | None = None
+    vendor: str = ""
+
+
+class DeviceProcess(Fact, frozen=True, kw_only=True):
+    """A process that holds memory of a device, in MiB."""
+
+    index: int | None = None
+    pid: int | None = None
+    name: str = ""
+    memory_mib: float | None = None
+    vendor: str = ""
+
+
+class DeviceTrial(Fact, frozen=True, kw_only=True):
+    """Whether a kernel over one element really ran on a device of torch, and what torch said where not."""
+
+    backend: str
+    index: int
+    ok: bool
+    error: str = ""
+    seconds: float | None = None
+
+
+class Platform(Fact, frozen=True, kw_only=True):
+    """Which vendors' accelerators a machine has: those known to be there, and those known not to be.
+
+    `poses_as` are the vendors that one of those present is taken for by tools and by torch. `traits` are what sets the
+    machine apart: `wsl`, `virtual`, `container`, `unified-memory`, `partitioned`, `no-device-nodes`.
+    """
+
+    present: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    poses_as: tuple[str, ...] = ()
+    traits: tuple[str, ...] = ()
+
+
+class MemoryBandwidth(Fact, frozen=True, kw_only=True):
+    """A measured copy bandwidth in GB/s (10^9 bytes read and written per second, counted once)."""
+
+    subject: str
+    gbps: float
+    bytes: int
+    seconds: float

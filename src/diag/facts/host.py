@@ -1,0 +1,162 @@
+"""The machine: its system, its limits, what is on its buses, and what its kernel reported."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from diag.facts.base import Fact
+
+
+class Host(Fact, frozen=True, kw_only=True):
+    """The machine and its operating system; memory in bytes, `libc` as `glibc-2.36`.
+
+    `virtual` is what it runs in, in the words of the kernel or `lscpu` (`kvm`, `wsl`, …); `product` is the name of the
+    system or board as the firmware gives it.
+    """
+
+    name: str = ""
+    os: str = ""
+    kernel: str = ""
+    machine: str = ""
+    libc: str = ""
+    cpu: str = ""
+    cpus: int | None = None
+    memory_bytes: int | None = None
+    virtual: str = ""
+    product: str = ""
+
+    def identity(self) -> tuple[str, str] | None:
+        """A machine has one name."""
+        return ("host", self.name) if self.name else None
+
+
+class Mount(Fact, frozen=True, kw_only=True):
+    """A mounted file system: its size and what is free, in bytes."""
+
+    path: str
+    kind: str = ""
+    size_bytes: int | None = None
+    free_bytes: int | None = None
+
+
+class Setting(Fact, frozen=True, kw_only=True):
+    """A named value that somebody can change.
+
+    `environment`: a variable; `kernel`: a parameter of the kernel, from its command line or `sysctl`; `limit`: of a
+    process, under the name that PAM gives it (`memlock`, `nofile`), `unlimited` or a number in the unit that the text
+    has; `cgroup`: a file of a control group (`memory.max`).
+    """
+
+    name: str
+    value: str
+    kind: Literal["environment", "kernel", "limit", "cgroup"] = "environment"
+
+
+class Container(Fact, frozen=True, kw_only=True):
+    """A container: its runtime (`docker`, `podman`, `kubernetes`, …), and how it was started where that was told.
+
+    `inside`: the text was taken in it. `devices` are paths of the host; `gpus` is what it was given through its runtime
+    (`all`, a count, ids).
+    """
+
+    runtime: str = ""
+    inside: bool = True
+    name: str = ""
+    image: str = ""
+    privileged: bool | None = None
+    ipc: str = ""
+    shm_bytes: int | None = None
+    devices: tuple[str, ...] = ()
+    gpus: str = ""
+
+
+class NumaNode(Fact, frozen=True, kw_only=True):
+    """A NUMA node: its number, its CPUs as the kernel lists them (`0-31,64-95`), memory in bytes."""
+
+    node: int
+    cpus: str = ""
+    memory_bytes: int | None = None
+    free_bytes: int | None = None
+
+
+class KernelModule(Fact, frozen=True, kw_only=True):
+    """A module that the kernel has loaded; its version where the text tells it."""
+
+    name: str
+    version: str = ""
+
+
+class Service(Fact, frozen=True, kw_only=True):
+    """A unit of systemd, without `.service`: active state (`active`, `failed`, …), sub-state, whether it is enabled."""
+
+    name: str
+    state: str = ""
+    sub: str = ""
+    enabled: str = ""
+
+
+class HardwareEvent(Fact, frozen=True, kw_only=True):
+    """Something that hardware or the kernel reported, once for each line.
+
+    `kind` is the field's word in lower case (`xid`, `sxid`, `aer`, `ras`, `mce`, `oom-killer`, …), `code` its number or
+    class where it has one, `address` the PCI address with domain, `process` whom it names, `at` the stamp as printed.
+    """
+
+    kind: str
+    vendor: str = ""
+    code: str = ""
+    address: str = ""
+    process: str = ""
+    at: str = ""
+    message: str = ""
+
+
+class DeviceNode(Fact, frozen=True, kw_only=True):
+    """A device file that is there: `/dev/kfd`."""
+
+    path: str
+
+
+class Installation(Fact, frozen=True, kw_only=True):
+    """A folder that software is installed into, and the version where it is told: `/opt/rocm-6.4.1`."""
+
+    path: str
+    version: str = ""
+
+
+class PciDevice(Fact, frozen=True, kw_only=True):
+    """A function on the PCI bus; numbers in hexadecimal of four digits, the address with its domain.
+
+    `class_id` is of four digits (`0302`, `1200`); `speed` in GT/s and `width` in lanes are of the link as it runs,
+    `speed_max` and `width_max` as it could; `acs` are the ACS controls that are on, None where the text does not tell.
+    """
+
+    address: str
+    vendor_id: str = ""
+    device_id: str = ""
+    class_id: str = ""
+    name: str = ""
+    driver: str = ""
+    numa_node: int | None = None
+    speed: float | None = None
+    width: int | None = None
+    speed_max: float | None = None
+    width_max: int | None = None
+    acs: tuple[str, ...] | None = None
+
+
+class NetworkPort(Fact, frozen=True, kw_only=True):
+    """A port of a network adapter that can do RDMA: `state` and `physical_state` as printed, the rate in Gb/s.
+
+    `layer` is `InfiniBand` or `Ethernet`; `interface` the network interface of the kernel.
+    """
+
+    device: str
+    port: int = 1
+    state: str = ""
+    physical_state: str = ""
+    rate_gbps: float | None = None
+    layer: str = ""
+    firmware: str = ""
+    board: str = ""
+    interface: str = ""

@@ -1,0 +1,58 @@
+"""Public knowledge to compare with: rows of `kb/reference`, as facts with their source."""
+
+from __future__ import annotations
+
+from diag.facts.base import Fact
+
+
+class Reference(Fact, frozen=True, kw_only=True):
+    """A row of public knowledge to compare with: its source and the day it was checked."""
+
+    source: str
+    checked: str
+
+
+class RuntimeDriver(Reference, frozen=True, kw_only=True):
+    """The driver a runtime needs: the version it shipped with, and the oldest of the same major that still runs it."""
+
+    vendor: str
+    runtime: str
+    version: str
+    driver: str
+    compatible_driver: str = ""
+
+
+class Vendor(Reference, frozen=True, kw_only=True):
+    """How a maker of accelerators is known: by the starts of its devices' names, and by what its software leaves.
+
+    `pci` are vendor and class on the bus (`10de:03`: a vendor id, then how the class begins), `nodes` and `folders`
+    patterns as of a shell, `modules` of the kernel, `packages` in PEP 503 form, `locals` words in the local part of a
+    version (`+das.opt1.dtk2604`). `poses_as` is the vendor that tools and torch take it for.
+    """
+
+    vendor: str
+    names: tuple[str, ...] = ()
+    pci: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    locals: tuple[str, ...] = ()
+    poses_as: str = ""
+
+
+class DeviceModel(Reference, frozen=True, kw_only=True):
+    """A model of accelerator: its name as tools print it, ids on the bus, architecture, and memory as a tool shows it.
+
+    A name that is not `exact` is followed by the end or a space; `memory_gb` is the data sheet's, of no one unit.
+    """
+
+    vendor: str
+    name: str
+    match: tuple[str, ...] = ()
+    exact: bool = True
+    pci_ids: tuple[str, ...] = ()
+    architecture: str = ""
+    memory_gb: float | None = None
+    observed_mib: float | None = None
+    unified_memory: bool = False

@@ -1,0 +1,29 @@
+"""Parts of texts, and what could not be learnt from them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from diag.facts.base import Fact
+
+How = Literal["missing", "failed", "silent"]
+
+
+class Text(Fact, frozen=True, kw_only=True):
+    """A window of a longer text around lines that some entry asks about; `kinds` says what texts they stand in."""
+
+    content: str
+    kinds: tuple[str, ...] = ()
+
+
+class Unavailable(Fact, frozen=True, kw_only=True):
+    """A probe was tried and told nothing: the reason is evidence of absence, which silence is not.
+
+    `what` is the probe's key. `missing`: its program, file or module is not there; `failed`: it is there and did not
+    do its work; `silent`: it ended well and nothing in its text was understood.
+    """
+
+    what: str
+    reason: str
+    how: How = "failed"
+    tells: tuple[str, ...] = ()
