@@ -63,7 +63,7 @@ class Probe:
     """A text worth taking. At most one of `command`, `path`, `measure` is set; none for what is only asked or pasted.
 
     `measure` is a child program that prints JSON: a name in `diag/measure`, or an absolute path beside the probe.
-    `next` makes it staged: from the captures so far, the next request, or None when it is done.
+    `arguments` are the child's; `next` makes it staged: from the captures so far, the next request, or None when done.
     """
 
     key: str
@@ -72,6 +72,7 @@ class Probe:
     command: tuple[str, ...] = ()
     path: str = ""
     measure: str = ""
+    arguments: tuple[str, ...] = ()
     recognise: Recognise | None = None
     interpreter: Literal["own", "target"] = "own"
     next: Next | None = None
@@ -90,6 +91,7 @@ class Options(TypedDict, total=False):
     command: tuple[str, ...]
     path: str
     measure: str
+    arguments: tuple[str, ...]
     recognise: Recognise
     interpreter: Literal["own", "target"]
     next: Next

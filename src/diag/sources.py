@@ -91,7 +91,7 @@ class LiveHost:
             return Command(probe.command, timeout=probe.timeout)
         interpreter = self.python if probe.interpreter == "target" else self.own
         program = probe.measure if os.path.isabs(probe.measure) else str(MEASURE / f"{probe.measure}.py")
-        return Command((interpreter, program, *arguments), timeout=probe.timeout)
+        return Command((interpreter, program, *probe.arguments, *arguments), timeout=probe.timeout)
 
     def _capture(self, key: str, probe: Probe, command: Command, outcome: Outcome) -> Capture:
         return Capture.of(

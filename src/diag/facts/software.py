@@ -8,7 +8,8 @@ from typing import Any, Literal
 from diag.facts.base import Fact, Origin
 from diag.versions import public
 
-RuntimeKind = Literal["toolkit", "library", "loaded"]
+RuntimeKind = Literal["toolkit", "library", "loaded", "compiled"]
+"""Installed with its compiler; installed to be used; in the memory of a process; what another was compiled against."""
 
 
 class Python(Fact, frozen=True, kw_only=True):
