@@ -1,43 +1,134 @@
-"""Which vendors' accelerators a machine has: identity before judgement.
+"""Which vendors' accelerators a machine has, and what sets it apart: identity before judgement.
 
-A vendor that poses as another is named by its own marks first (its packages, the local part of its versions). So far
-from names, packages and versions; device nodes and PCI ids of every vendor come with their probes. What this cannot
-know: a vendor of which nothing was told.
+What a vendor is known by stands in `kb/reference/vendors.yaml`. Marks differ in what they prove: a device on the bus
+proves hardware; a tool's list, a driver, a device file or torch's list do, unless another vendor poses as this one
+(Kunlun as CUDA, Hygon as ROCm), whose own marks then outweigh them; packages and folders prove software alone, and
+count where nothing tells of hardware. What this cannot know: a vendor of which nothing was told, and which of two
+vendors an impostor is that left no mark of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Literal, NamedTuple
 
-from diag.api import Accelerator, Driver, Fact, Facts, Package, Platform, TorchBuild, deduction, local
+from diag.api import (
+    Accelerator,
+    Container,
+    DeviceNode,
+    Driver,
+    Fact,
+    Facts,
+    Host,
+    Installation,
+    KernelModule,
+    Package,
+    Partition,
+    Platform,
+    Reading,
+    TorchBuild,
+    Vendor,
+    deduction,
+    local,
+)
 
-VENDORS = ("nvidia", "amd", "hygon", "kunlun", "ascend", "intel")
-PACKAGES = {"torch-npu": "ascend", "torch-xmlir": "kunlun", "vllm-kunlun": "kunlun", "vllm-ascend": "ascend"}
-LOCALS = {"das": "hygon", "dtk": "hygon"}
-POSES_AS = {"hygon": "amd", "kunlun": "nvidia"}
+Proves = Literal["bus", "hardware", "software"]
 
 
-@deduction(tells=(Platform,), uses=(Accelerator, Driver, Package, TorchBuild))
+class Mark(NamedTuple):
+    """A fact by which a vendor is known, and what it proves."""
+
+    vendor: str
+    proves: Proves
+    fact: Fact
+
+
+@deduction(
+    needs=(Vendor,),
+    uses=(
+        *(Accelerator, Container, DeviceNode, Driver, Host, Installation, KernelModule, Package, Partition, Reading),
+        TorchBuild,
+    ),
+    tells=(Platform,),
+)
 def platform(facts: Facts) -> Iterator[Fact]:
-    """The vendors that something was told of; all others are taken to be absent."""
-    marks = [*_marks(facts), *((one.vendor, one) for one in facts.all(Accelerator))]
-    marks += [(one.vendor, one) for one in facts.all(Driver)]
-    present = {vendor: fact for vendor, fact in reversed(marks) if vendor}
-    for vendor, other in POSES_AS.items():
-        if vendor in present:
-            present.pop(other, None)
-    if present:
-        found = tuple(vendor for vendor in VENDORS if vendor in present)
-        absent = tuple(vendor for vendor in VENDORS if vendor not in present)
-        yield Platform(origin=next(iter(present.values())).origin, present=found, absent=absent)
+    """The vendors that something was told of, those that are taken to be absent, and the machine's traits."""
+    makers = facts.all(Vendor)
+    marks = [mark for maker in makers for mark in _marks(facts, maker)]
+    poses = {maker.poses_as: maker.vendor for maker in makers if maker.poses_as and _of(marks, maker.vendor)}
+    marks = [mark for mark in marks if mark.vendor not in poses or mark.proves == "bus"]
+    hardware = {mark.vendor for mark in marks if mark.proves != "software"}
+    known = hardware or {mark.vendor for mark in marks}
+    present = tuple(maker.vendor for maker in makers if maker.vendor in known)
+    traits = dict(_traits(facts, makers))
+    if present or traits:
+        first = next((mark.fact for mark in marks if mark.vendor in known), None) or next(iter(traits.values()))
+        marked = {mark.vendor for mark in marks}
+        yield Platform(
+            origin=first.origin,
+            present=present,
+            absent=tuple(maker.vendor for maker in makers if present and maker.vendor not in marked),
+            poses_as=tuple(victim for victim, poser in poses.items() if poser in known and victim not in known),
+            traits=tuple(traits),
+        )
 
 
-def _marks(facts: Facts) -> Iterator[tuple[str, Fact]]:
-    for package in facts.all(Package):
-        if package.name in PACKAGES:
-            yield PACKAGES[package.name], package
-    versioned: list[Package | TorchBuild] = [*facts.all(Package), *facts.all(TorchBuild)]
-    for told in versioned:
-        for word, vendor in LOCALS.items():
-            if word in local(told.version):
-                yield vendor, told
+def _of(marks: list[Mark], vendor: str) -> bool:
+    return any(mark.vendor == vendor for mark in marks)
+
+
+def _marks(facts: Facts, maker: Vendor) -> Iterator[Mark]:
+    """Everything by which one vendor is known."""
+    for fact in facts:
+        marks = MARKS.get(type(fact))
+        if marks and marks.shown(fact, maker):
+            yield Mark(maker.vendor, marks.proves(fact), fact)
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _worded(version: str, maker: Vendor) -> bool:
+    return any(word in local(version) for word in maker.locals)
+
+
+class Marks(NamedTuple):
+    """How facts of one kind mark a vendor, and what they prove."""
+
+    shown: Callable[[Any, Vendor], bool]
+    proves: Callable[[Any], Proves]
+
+
+HARDWARE: Callable[[Any], Proves] = lambda fact: "hardware"
+SOFTWARE: Callable[[Any], Proves] = lambda fact: "software"
+MARKS: dict[type[Fact], Marks] = {
+    Accelerator: Marks(
+        lambda device, maker: device.vendor == maker.vendor or device.architecture in maker.architectures,
+        lambda device: "bus" if device.seen_by == "pci" else "hardware",
+    ),
+    Driver: Marks(lambda driver, maker: driver.vendor == maker.vendor, HARDWARE),
+    DeviceNode: Marks(lambda node, maker: _matches(node.path, maker.nodes), HARDWARE),
+    KernelModule: Marks(lambda module, maker: _matches(module.name, maker.modules), HARDWARE),
+    Installation: Marks(lambda folder, maker: _matches(folder.path, maker.folders), SOFTWARE),
+    Package: Marks(lambda one, maker: one.name in maker.packages or _worded(one.version, maker), SOFTWARE),
+    TorchBuild: Marks(lambda torch, maker: _worded(torch.version, maker), SOFTWARE),
+}
+
+
+def _traits(facts: Facts, makers: tuple[Vendor, ...]) -> Iterator[tuple[str, Fact]]:
+    """What sets a machine apart, each with the fact that tells it."""
+    for host in facts.all(Host):
+        if host.virtual:
+            yield ("wsl" if host.virtual == "wsl" else "virtual"), host
+    for container in facts.all(Container):
+        if container.inside:
+            yield "container", container
+    unified = tuple(word for maker in makers for word in maker.unified)
+    for device in facts.all(Accelerator):
+        if any(word in device.name for word in unified):
+            yield "unified-memory", device
+    divided = (one for one in facts.all(Reading) if one.name == "mig.mode" and one.value == "Enabled")
+    for part in (*facts.all(Partition), *divided):
+        yield "partitioned", part

@@ -36,7 +36,7 @@ from diag.facts.host import (
     Service,
     Setting,
 )
-from diag.facts.reference import DeviceModel, Reference, RuntimeDriver, Vendor
+from diag.facts.reference import Reference, RuntimeDriver, Vendor
 from diag.facts.software import (
     Driver,
     Library,
@@ -55,7 +55,6 @@ __all__ = [
     "STATES",
     "Accelerator",
     "Container",
-    "DeviceModel",
     "DeviceNode",
     "DeviceProcess",
     "DeviceTrial",

@@ -156,7 +156,7 @@ class Platform(Fact, frozen=True, kw_only=True):
     """Which vendors' accelerators a machine has: those known to be there, and those known not to be.
 
     `poses_as` are the vendors that one of those present is taken for by tools and by torch. `traits` are what sets the
-    machine apart: `wsl`, `virtual`, `container`, `unified-memory`, `partitioned`, `no-device-nodes`.
+    machine apart: `wsl`, `virtual`, `container`, `unified-memory`, `partitioned`.
     """
 
     present: tuple[str, ...] = ()

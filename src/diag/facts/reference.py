@@ -27,7 +27,8 @@ class Vendor(Reference, frozen=True, kw_only=True):
 
     `pci` are vendor and class on the bus (`10de:03`: a vendor id, then how the class begins), `nodes` and `folders`
     patterns as of a shell, `modules` of the kernel, `packages` in PEP 503 form, `locals` words in the local part of a
-    version (`+das.opt1.dtk2604`). `poses_as` is the vendor that tools and torch take it for.
+    version (`+das.opt1.dtk2604`), `unified` words in the names of devices whose memory is the host's. `poses_as` is the
+    vendor that tools and torch take it for.
     """
 
     vendor: str
@@ -38,21 +39,6 @@ class Vendor(Reference, frozen=True, kw_only=True):
     modules: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     locals: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()
+    unified: tuple[str, ...] = ()
     poses_as: str = ""
-
-
-class DeviceModel(Reference, frozen=True, kw_only=True):
-    """A model of accelerator: its name as tools print it, ids on the bus, architecture, and memory as a tool shows it.
-
-    A name that is not `exact` is followed by the end or a space; `memory_gb` is the data sheet's, of no one unit.
-    """
-
-    vendor: str
-    name: str
-    match: tuple[str, ...] = ()
-    exact: bool = True
-    pci_ids: tuple[str, ...] = ()
-    architecture: str = ""
-    memory_gb: float | None = None
-    observed_mib: float | None = None
-    unified_memory: bool = False
