@@ -13,6 +13,7 @@ check: $(VENV)/installed
 	$(BIN)/lint-imports
 	$(BIN)/diag selftest
 	$(BIN)/python docs/catalogue.py --check
+	$(BIN)/python docs/outputs.py --check
 	$(BIN)/pytest
 
 test: $(VENV)/installed
@@ -24,6 +25,7 @@ format: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/python docs/catalogue.py
+	$(BIN)/python docs/outputs.py
 
 device: $(VENV)/installed
 	$(BIN)/pytest tests/device

@@ -83,7 +83,8 @@ def _marks(facts: Facts, maker: Vendor) -> Iterator[Mark]:
     for fact in facts:
         marks = MARKS.get(type(fact))
         if marks and marks.shown(fact, maker):
-            yield Mark(maker.vendor, marks.proves(fact), fact)
+            on_bus = isinstance(fact, Accelerator) and fact.seen_by == "pci"
+            yield Mark(maker.vendor, "bus" if on_bus else marks.proves, fact)
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
@@ -95,25 +96,22 @@ def _worded(version: str, maker: Vendor) -> bool:
 
 
 class Marks(NamedTuple):
-    """How facts of one kind mark a vendor, and what they prove."""
+    """What facts of one kind prove, and whether one of them marks a vendor."""
 
+    proves: Proves
     shown: Callable[[Any, Vendor], bool]
-    proves: Callable[[Any], Proves]
 
 
-HARDWARE: Callable[[Any], Proves] = lambda fact: "hardware"
-SOFTWARE: Callable[[Any], Proves] = lambda fact: "software"
 MARKS: dict[type[Fact], Marks] = {
     Accelerator: Marks(
-        lambda device, maker: device.vendor == maker.vendor or device.architecture in maker.architectures,
-        lambda device: "bus" if device.seen_by == "pci" else "hardware",
+        "hardware", lambda one, maker: maker.vendor == one.vendor or one.architecture in maker.architectures
     ),
-    Driver: Marks(lambda driver, maker: driver.vendor == maker.vendor, HARDWARE),
-    DeviceNode: Marks(lambda node, maker: _matches(node.path, maker.nodes), HARDWARE),
-    KernelModule: Marks(lambda module, maker: _matches(module.name, maker.modules), HARDWARE),
-    Installation: Marks(lambda folder, maker: _matches(folder.path, maker.folders), SOFTWARE),
-    Package: Marks(lambda one, maker: one.name in maker.packages or _worded(one.version, maker), SOFTWARE),
-    TorchBuild: Marks(lambda torch, maker: _worded(torch.version, maker), SOFTWARE),
+    Driver: Marks("hardware", lambda driver, maker: driver.vendor == maker.vendor),
+    DeviceNode: Marks("hardware", lambda node, maker: _matches(node.path, maker.nodes)),
+    KernelModule: Marks("hardware", lambda module, maker: _matches(module.name, maker.modules)),
+    Installation: Marks("software", lambda folder, maker: _matches(folder.path, maker.folders)),
+    Package: Marks("software", lambda one, maker: one.name in maker.packages or _worded(one.version, maker)),
+    TorchBuild: Marks("software", lambda torch, maker: _worded(torch.version, maker)),
 }
 
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from diag.facts import (
-    Accelerator,
+    Container,
     Driver,
     Engine,
     Facts,
+    HardwareEvent,
     Host,
+    LaunchArguments,
+    Link,
     MemoryBandwidth,
     Mount,
+    NetworkPort,
+    NumaNode,
+    Partition,
+    Platform,
     Python,
     Runtime,
     TorchBuild,
@@ -21,97 +28,233 @@ from diag.facts import (
 )
 from diag.report import MachineRow
 
-LABELS = {
-    "accelerators": {"en": "Accelerators", "zh": "加速器"},
-    "driver": {"en": "Driver", "zh": "驱动"},
-    "runtime": {"en": "Toolkit", "zh": "工具包"},
-    "torch": {"en": "torch", "zh": "torch"},
-    "engine": {"en": "Engine", "zh": "推理引擎"},
-    "python": {"en": "Python", "zh": "Python"},
-    "host": {"en": "System", "zh": "系统"},
-    "processor": {"en": "Processor", "zh": "处理器"},
-    "memory": {"en": "Memory", "zh": "内存"},
-    "mount": {"en": "Shared memory", "zh": "共享内存"},
-    "copy": {"en": "Memory copy", "zh": "内存复制"},
-}
-NONE_SEEN = {"en": "none seen", "zh": "未发现"}
-NOT_KNOWN = {"en": "not known ({why})", "zh": "未知（{why}）"}
-OFFERS = {"en": "offers {offers}", "zh": "提供 {offers}"}
-CPUS = {"en": "{model}, {count} CPUs", "zh": "{model}，{count} 个 CPU"}
-ROLES = {
-    "installed": {"en": "installed", "zh": "已安装"},
-    "running": {"en": "running", "zh": "运行中"},
-    "planned": {"en": "planned", "zh": "计划启动"},
+Words = Mapping[str, str]
+
+WORDS: Mapping[str, Words] = {
+    "en": {
+        "accelerators": "Accelerators",
+        "platform": "Platform",
+        "links": "Links",
+        "driver": "Driver",
+        "toolkit": "Toolkit",
+        "torch": "torch",
+        "collectives": "Collectives",
+        "engine": "Engine",
+        "launch": "Launch",
+        "python": "Python",
+        "host": "System",
+        "processor": "Processor",
+        "memory": "Memory",
+        "network": "Network",
+        "events": "Events",
+        "none seen": "none seen",
+        "not known": "not known ({why})",
+        "offers": "offers {offers}",
+        "cpus": "{count} CPUs",
+        "numa": "{count} NUMA nodes",
+        "shared": "shared memory {size}",
+        "copies": "copies {gbps:.1f} GB/s ({subject})",
+        "poses": "{vendor}, which torch and tools take for {others}",
+        "parts": "{count} parts",
+        "installed": "installed",
+        "running": "running",
+        "planned": "planned",
+        "wsl": "WSL",
+        "virtual": "virtual machine",
+        "container": "container",
+        "unified-memory": "memory shared with the host",
+        "partitioned": "partitioned",
+        "loaded": "loaded",
+        "compiled": "compiled against",
+    },
+    "zh": {
+        "accelerators": "加速器",
+        "platform": "平台",
+        "links": "互连",
+        "driver": "驱动",
+        "toolkit": "工具包",
+        "torch": "torch",
+        "collectives": "集合通信",
+        "engine": "推理引擎",
+        "launch": "启动",
+        "python": "Python",
+        "host": "系统",
+        "processor": "处理器",
+        "memory": "内存",
+        "network": "网络",
+        "events": "事件",
+        "none seen": "未发现",
+        "not known": "未知（{why}）",
+        "offers": "提供 {offers}",
+        "cpus": "{count} 个 CPU",
+        "numa": "{count} 个 NUMA 节点",
+        "shared": "共享内存 {size}",
+        "copies": "复制 {gbps:.1f} GB/s（{subject}）",
+        "poses": "{vendor}（torch 和工具会将其当作 {others}）",
+        "parts": "{count} 个分区",
+        "installed": "已安装",
+        "running": "运行中",
+        "planned": "计划启动",
+        "wsl": "WSL",
+        "virtual": "虚拟机",
+        "container": "容器",
+        "unified-memory": "与主机共用内存",
+        "partitioned": "已分区",
+        "loaded": "已加载",
+        "compiled": "编译时",
+    },
 }
 GIB = 2**30
+COLLECTIVES = ("nccl", "rccl", "hccl", "xccl", "bkcl", "ccl")
 
 
 def machine(facts: Facts, language: str) -> list[MachineRow]:
     """The rows of the machine summary, scope by scope."""
+    words = WORDS[language]
     rows = []
     for scope in facts.scopes():
         view = facts.within(scope)
-        for name, value in _rows(view, language):
-            rows.append(MachineRow(label=LABELS[name][language], value=value, scope=scope))
+        for name, told in ROWS.items():
+            if value := "; ".join(dict.fromkeys(filter(None, told(view, words)))):
+                rows.append(MachineRow(label=words[name], value=value, scope=scope))
     return rows
 
 
-def _rows(facts: Facts, language: str) -> Iterator[tuple[str, str]]:
-    if facts.first(Accelerator):
-        yield "accelerators", ", ".join(_counted(devices(facts)))
-    elif failed := [one for one in facts.all(Unavailable) if "Accelerator" in one.tells and one.how == "failed"]:
-        yield "accelerators", NOT_KNOWN[language].format(why=f"{failed[0].what}: {failed[0].reason}")
-    elif facts.first(Unavailable):
-        yield "accelerators", NONE_SEEN[language]
-    rows = [("driver", {_driver(one, language) for one in facts.all(Driver)})]
-    rows.append(("runtime", {f"{one.name} {one.version}" for one in facts.all(Runtime)}))
-    rows.append(("torch", {_torch(one) for one in facts.all(TorchBuild) if one.version} or _packaged(facts)))
-    rows.append(("engine", {_engine(one, language) for one in facts.all(Engine)}))
-    rows.append(("python", {f"{one.version} {one.executable}".strip() for one in facts.all(Python)}))
-    host = {name: facts.field(Host, name) or "" for name in ("os", "kernel", "machine", "libc")}
-    rows.append(("host", {", ".join(filter(None, host.values()))}))
-    count, model = facts.field(Host, "cpus"), facts.field(Host, "cpu") or ""
-    rows.append(("processor", {CPUS[language].format(model=model, count=count) if count and model else model}))
-    if memory := facts.field(Host, "memory_bytes"):
-        rows.append(("memory", {f"{memory / GIB:.1f} GiB"}))
-    rows.append(("mount", {_mount(one) for one in facts.all(Mount) if one.path == "/dev/shm" and one.size_bytes}))
-    copies = facts.all(MemoryBandwidth)[-1:]
-    rows.append(("copy", {f"{one.gbps:.1f} GB/s ({one.subject})" for one in copies}))
-    for name, values in rows:
-        if text := "; ".join(sorted(filter(None, values))):
-            yield name, text
+def _platform(facts: Facts, words: Words) -> Iterator[str]:
+    """Who the machine is, where that is not plain from its devices' names."""
+    for one in facts.all(Platform):
+        if one.poses_as:
+            yield words["poses"].format(vendor=", ".join(one.present), others=", ".join(one.poses_as))
+        yield ", ".join(words[trait] for trait in one.traits)
 
 
-def _counted(found: tuple[Accelerator, ...]) -> Iterator[str]:
-    """The devices by kind: `8 x NAME, 139.8 GiB`."""
-    kinds = Counter((device.name or device.vendor, _gib(device.memory_mib)) for device in found)
-    for (name, memory), count in kinds.items():
-        yield f"{count} x {name}" + (f", {memory}" if memory else "")
+def _accelerators(facts: Facts, words: Words) -> Iterator[str]:
+    """The devices by kind: `8 x NAME, 139.8 GiB`; where there are none, why."""
+    kinds = Counter((device.name or device.vendor, _gib(device.memory_mib)) for device in devices(facts))
+    yield ", ".join(f"{count} x {name}" + (f", {memory}" if memory else "") for (name, memory), count in kinds.items())
+    if parts := facts.all(Partition):
+        yield words["parts"].format(count=len(parts))
+    if not kinds:
+        failed = [one for one in facts.all(Unavailable) if "Accelerator" in one.tells and one.how == "failed"]
+        if failed:
+            yield words["not known"].format(why=f"{failed[0].what}: {failed[0].reason}")
+        elif facts.first(Unavailable):
+            yield words["none seen"]
 
 
 def _gib(mib: float | None) -> str:
     return f"{mib / 1024:.1f} GiB" if mib else ""
 
 
-def _driver(driver: Driver, language: str) -> str:
-    offers = OFFERS[language].format(offers=driver.offers) if driver.offers else ""
-    return ", ".join(filter(None, (f"{driver.vendor} {driver.version}".strip(), offers)))
+def _links(facts: Facts, words: Words) -> Iterator[str]:
+    """The links between accelerators, by kind; those to adapters are left to who asks for them."""
+    kinds = Counter(link.kind for link in facts.all(Link) if _device(link.first) and _device(link.second))
+    yield ", ".join(f"{kind} x {count}" for kind, count in kinds.most_common())
 
 
-def _engine(engine: Engine, language: str) -> str:
-    return f"{' '.join(filter(None, (engine.name, engine.version)))} ({ROLES[engine.role][language]})"
+def _device(name: str) -> bool:
+    return name.rstrip("0123456789").upper() in ("GPU", "NPU", "XPU", "DCU", "HCU", "CARD", "PHY-ID", "DEVICE")
 
 
-def _torch(torch: TorchBuild) -> str:
-    built = f"{torch.backend} {torch.backend_version}".strip()
-    return torch.version + (f" ({built})" if built else "")
+def _driver(facts: Facts, words: Words) -> Iterator[str]:
+    for one in facts.all(Driver):
+        offers = words["offers"].format(offers=one.offers) if one.offers else ""
+        yield ", ".join(filter(None, (f"{one.vendor} {one.version}".strip(), offers)))
 
 
-def _packaged(facts: Facts) -> set[str]:
-    package = facts.package("torch")
-    return {package.version} if package else set()
+def _toolkit(facts: Facts, words: Words) -> Iterable[str]:
+    found = (one for one in facts.all(Runtime) if one.name not in COLLECTIVES)
+    return sorted({_runtime(one, words) for one in found})
 
 
-def _mount(mount: Mount) -> str:
-    size = mount.size_bytes or 0
+def _collectives(facts: Facts, words: Words) -> Iterable[str]:
+    found = (one for one in facts.all(Runtime) if one.name in COLLECTIVES)
+    return sorted({_runtime(one, words) for one in found})
+
+
+def _runtime(one: Runtime, words: Words) -> str:
+    kind = words[one.kind] if one.kind in ("loaded", "compiled") else ""
+    return f"{one.name} {one.version}" + (f" ({kind})" if kind else "")
+
+
+def _torch(facts: Facts, words: Words) -> Iterator[str]:
+    builds = [one for one in facts.all(TorchBuild) if one.version]
+    for one in builds:
+        built = f"{one.backend} {one.backend_version}".strip()
+        yield one.version + (f" ({built})" if built else "")
+    if not builds and (package := facts.package("torch")):
+        yield package.version
+
+
+def _engine(facts: Facts, words: Words) -> Iterable[str]:
+    named = (f"{' '.join(filter(None, (one.name, one.version)))} ({words[one.role]})" for one in facts.all(Engine))
+    return sorted(set(named))
+
+
+def _launch(facts: Facts, words: Words) -> Iterator[str]:
+    for one in facts.all(LaunchArguments):
+        yield " ".join(
+            filter(None, (one.engine, one.model, *(f"--{name} {value}".strip() for name, value in one.flags)))
+        )[:200]
+
+
+def _python(facts: Facts, words: Words) -> Iterable[str]:
+    return sorted({f"{one.version} {one.executable}".strip() for one in facts.all(Python)})
+
+
+def _host(facts: Facts, words: Words) -> Iterator[str]:
+    told = (facts.field(Host, name) or "" for name in ("product", "os", "kernel", "machine", "libc"))
+    images = {one.image for one in facts.all(Container) if one.inside}
+    yield ", ".join(filter(None, (*told, *sorted(images))))
+
+
+def _processor(facts: Facts, words: Words) -> Iterator[str]:
+    count, nodes = facts.field(Host, "cpus"), {one.node for one in facts.all(NumaNode)}
+    cpus = words["cpus"].format(count=count) if count else ""
+    numa = words["numa"].format(count=len(nodes)) if len(nodes) > 1 else ""
+    yield ", ".join(filter(None, (facts.field(Host, "cpu") or "", cpus, numa)))
+
+
+def _memory(facts: Facts, words: Words) -> Iterator[str]:
+    total = facts.field(Host, "memory_bytes")
+    shared = (_size(one.size_bytes) for one in facts.all(Mount) if one.path == "/dev/shm" and one.size_bytes)
+    parts = [f"{total / GIB:.1f} GiB" if total else "", *(words["shared"].format(size=size) for size in shared)]
+    parts += [words["copies"].format(gbps=one.gbps, subject=one.subject) for one in facts.all(MemoryBandwidth)[-1:]]
+    yield ", ".join(filter(None, parts))
+
+
+def _size(size: int) -> str:
     return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / 2**20:.0f} MiB"
+
+
+def _network(facts: Facts, words: Words) -> Iterator[str]:
+    ports = {(one.device, one.port): one for one in facts.all(NetworkPort)}
+    kinds = Counter((one.rate_gbps, one.layer, one.state) for one in ports.values())
+    for (rate, layer, state), count in kinds.items():
+        speed = f"{rate:g} Gb/s" if rate else ""
+        yield f"{count} x " + " ".join(filter(None, (speed, layer, state)))
+
+
+def _events(facts: Facts, words: Words) -> Iterator[str]:
+    kinds = Counter(f"{one.kind} {one.code}".strip() for one in facts.all(HardwareEvent))
+    yield ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common(6))
+
+
+ROWS: Mapping[str, Callable[[Facts, Words], Iterable[str]]] = {
+    "platform": _platform,
+    "accelerators": _accelerators,
+    "links": _links,
+    "driver": _driver,
+    "toolkit": _toolkit,
+    "torch": _torch,
+    "collectives": _collectives,
+    "engine": _engine,
+    "launch": _launch,
+    "python": _python,
+    "host": _host,
+    "processor": _processor,
+    "memory": _memory,
+    "network": _network,
+    "events": _events,
+}
+"""The rows in their order; one that nothing was told of is left out."""
