@@ -18,8 +18,8 @@ CAPTURES = Path(__file__).resolve().parents[1] / "tests" / "captures"
 INTRODUCTION = """\
 # Real outputs
 
-Made by `make docs` from the files `sources.yaml` in `tests/captures`, where each text stands with its source and all that
-is to be told of it. A text may hold the outputs of several programs; it counts once for each.
+Made by `make docs` from the files `sources.yaml` in `tests/captures`, where each text stands with its source and all
+that is to be told of it. A text may hold the outputs of several programs; it counts once for each.
 """
 
 

@@ -17,7 +17,7 @@ from diag.probe import Probe
 from diag.sections import Section
 
 Bare = tuple[type[Fact], dict[str, Any]]
-"""A fact without the places it was read in."""
+"""What lasts of a fact, without the places it was read in."""
 
 
 def scoped(sections: Iterable[Section], read: Callable[[Probe, Capture], list[Fact]], name: str) -> Iterator[Fact]:
@@ -97,7 +97,7 @@ class _Machine:
 
 
 def _bare(told: Iterable[Fact]) -> list[Bare]:
-    return [(type(fact), fact.told()) for fact in told]
+    return [(type(fact), lasting) for fact in told if (lasting := fact.lasting())]
 
 
 def _single(told: Iterable[Fact]) -> dict[str, set[str]]:

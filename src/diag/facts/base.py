@@ -37,6 +37,10 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if value is not None and value != "" and value != () and not isinstance(value, Origin)
         }
 
+    def lasting(self) -> dict[str, Any]:
+        """What of it stays on one machine: a report that is printed again and differs in that is another machine's."""
+        return self.told()
+
     def of(self, scope: str) -> Self:
         """The fact as one about this machine."""
         origins = {name: value for name, value in asdict(self).items() if isinstance(value, Origin)}
@@ -46,6 +50,14 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The fact in one line for evidence: its kind and the fields told."""
         fields = ", ".join(f"{name}={_short(value)}" for name, value in self.told().items())
         return f"{type(self).__name__} {fields}"
+
+
+class Passing(Fact, frozen=True, kw_only=True):
+    """Something that was so at one moment, or of which a machine may have several: nothing of it lasts."""
+
+    def lasting(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
 
 
 def _short(value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from diag.facts.base import Fact
+from diag.facts.base import Fact, Passing
 
 SeenBy = Literal["tool", "torch", "pci", "node", ""]
 
@@ -77,7 +77,7 @@ class Link(Fact, frozen=True, kw_only=True):
     vendor: str = ""
 
 
-class Reading(Fact, frozen=True, kw_only=True):
+class Reading(Passing, frozen=True, kw_only=True):
     """A named value that a device or its tool shows: `value` as printed, without its unit.
 
     `name` is dotted and the same for all vendors where the thing is the same: see `READINGS`. `index` and `address` say
@@ -132,7 +132,7 @@ class Partition(Fact, frozen=True, kw_only=True):
     vendor: str = ""
 
 
-class DeviceProcess(Fact, frozen=True, kw_only=True):
+class DeviceProcess(Passing, frozen=True, kw_only=True):
     """A process that holds memory of a device, in MiB."""
 
     index: int | None = None
@@ -142,7 +142,7 @@ class DeviceProcess(Fact, frozen=True, kw_only=True):
     vendor: str = ""
 
 
-class DeviceTrial(Fact, frozen=True, kw_only=True):
+class DeviceTrial(Passing, frozen=True, kw_only=True):
     """Whether a kernel over one element really ran on a device of torch, and what torch said where not."""
 
     backend: str
@@ -165,7 +165,7 @@ class Platform(Fact, frozen=True, kw_only=True):
     traits: tuple[str, ...] = ()
 
 
-class MemoryBandwidth(Fact, frozen=True, kw_only=True):
+class MemoryBandwidth(Passing, frozen=True, kw_only=True):
     """A measured copy bandwidth in GB/s (10^9 bytes read and written per second, counted once)."""
 
     subject: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from diag.facts.base import Fact
+from diag.facts.base import Fact, Passing
 
 
 class Engine(Fact, frozen=True, kw_only=True):
@@ -15,7 +15,7 @@ class Engine(Fact, frozen=True, kw_only=True):
     role: Literal["installed", "running", "planned"] = "installed"
 
 
-class LaunchArguments(Fact, frozen=True, kw_only=True):
+class LaunchArguments(Passing, frozen=True, kw_only=True):
     """What an engine is or will be started with; flags without their dashes, in the order given."""
 
     engine: str
@@ -24,7 +24,7 @@ class LaunchArguments(Fact, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
 
 
-class EngineState(Fact, frozen=True, kw_only=True):
+class EngineState(Passing, frozen=True, kw_only=True):
     """What an engine printed of itself: `value` as printed, without its unit. `rank` is the worker that printed it.
 
     Names are the same for all engines where the thing is the same: see `STATES`.
@@ -59,7 +59,7 @@ STATES = {
 }
 
 
-class ModelShape(Fact, frozen=True, kw_only=True):
+class ModelShape(Passing, frozen=True, kw_only=True):
     """The shape of a model as its `config.json` states it; of a multimodal one, that of its text part."""
 
     architecture: str = ""

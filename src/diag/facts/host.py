@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from diag.facts.base import Fact
+from diag.facts.base import Fact, Passing
 
 
 class Host(Fact, frozen=True, kw_only=True):
@@ -38,8 +38,12 @@ class Mount(Fact, frozen=True, kw_only=True):
     size_bytes: int | None = None
     free_bytes: int | None = None
 
+    def lasting(self) -> dict[str, Any]:
+        """All but what is free."""
+        return {name: value for name, value in self.told().items() if name != "free_bytes"}
 
-class Setting(Fact, frozen=True, kw_only=True):
+
+class Setting(Passing, frozen=True, kw_only=True):
     """A named value that somebody can change.
 
     `environment`: a variable; `kernel`: a parameter of the kernel, from its command line or `sysctl`; `limit`: of a
@@ -52,7 +56,7 @@ class Setting(Fact, frozen=True, kw_only=True):
     kind: Literal["environment", "kernel", "limit", "cgroup"] = "environment"
 
 
-class Container(Fact, frozen=True, kw_only=True):
+class Container(Passing, frozen=True, kw_only=True):
     """A container: its runtime (`docker`, `podman`, `kubernetes`, …), and how it was started where that was told.
 
     `inside`: the text was taken in it. `devices` are paths of the host; `gpus` is what it was given through its runtime
@@ -78,6 +82,10 @@ class NumaNode(Fact, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     free_bytes: int | None = None
 
+    def lasting(self) -> dict[str, Any]:
+        """All but what is free."""
+        return {name: value for name, value in self.told().items() if name != "free_bytes"}
+
 
 class KernelModule(Fact, frozen=True, kw_only=True):
     """A module that the kernel has loaded; its version where the text tells it."""
@@ -86,7 +94,7 @@ class KernelModule(Fact, frozen=True, kw_only=True):
     version: str = ""
 
 
-class Service(Fact, frozen=True, kw_only=True):
+class Service(Passing, frozen=True, kw_only=True):
     """A unit of systemd, without `.service`: active state (`active`, `failed`, …), sub-state, whether it is enabled."""
 
     name: str
@@ -95,7 +103,7 @@ class Service(Fact, frozen=True, kw_only=True):
     enabled: str = ""
 
 
-class HardwareEvent(Fact, frozen=True, kw_only=True):
+class HardwareEvent(Passing, frozen=True, kw_only=True):
     """Something that hardware or the kernel reported, once for each line.
 
     `kind` is the field's word in lower case (`xid`, `sxid`, `aer`, `ras`, `mce`, `oom-killer`, …), `code` its number or
@@ -160,3 +168,7 @@ class NetworkPort(Fact, frozen=True, kw_only=True):
     firmware: str = ""
     board: str = ""
     interface: str = ""
+
+    def lasting(self) -> dict[str, Any]:
+        """All but the states."""
+        return {name: value for name, value in self.told().items() if name not in ("state", "physical_state")}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from diag.facts.base import Fact
+from diag.facts.base import Fact, Passing
 
 How = Literal["missing", "failed", "silent"]
 
 
-class Text(Fact, frozen=True, kw_only=True):
+class Text(Passing, frozen=True, kw_only=True):
     """A window of a longer text around lines that some entry asks about; `kinds` says what texts they stand in."""
 
     content: str

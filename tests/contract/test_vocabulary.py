@@ -1,0 +1,15 @@
+"""Names inside facts come from one list each, so that a check finds the same thing of every vendor and engine."""
+
+from __future__ import annotations
+
+from diag.facts import READINGS, STATES, EngineState, Reading
+
+from .loaded import SAVED, VECTORS, examined, paste
+
+TEXTS = {*SAVED, *(vector.text for vector in VECTORS)}
+
+
+def test_readings_and_states_bear_the_listed_names() -> None:
+    told = [fact for text in TEXTS for fact in examined(paste(text)).facts]
+    strange = {fact.name for fact in told if isinstance(fact, Reading)} - set(READINGS)
+    assert strange | {fact.name for fact in told if isinstance(fact, EngineState)} - set(STATES) == set()
