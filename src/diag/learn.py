@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from diag import scan, text
@@ -24,6 +25,8 @@ from diag.sections import literals, sections
 from diag.text import Line
 from diag.transcript import REFUSAL
 
+MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ValidationError)
+"""What reading a document raises that is not shaped as it should be."""
 WINDOW = 12
 """Lines kept on either side of one that an entry asks about."""
 
@@ -91,17 +94,25 @@ class _Reader:
             return [_unavailable(probe, capture, "missing", capture.error)]
         try:
             told = list(map(self.made, probe.read(capture)))
+            if probe.measure:
+                told = [convert(to_builtins(fact), type(fact)) for fact in told]
         except PASSING:
             raise
         except BaseException as error:
-            self.broken.append(Broken(where=f"probe {probe.key}", error=f"{type(error).__name__}: {error}"))
-            return [_unavailable(probe, capture, "failed", f"diag could not read it: {type(error).__name__}")]
+            return [self.unread(probe, capture, error)]
         if told or (capture.kind == "text" and not capture.error):
             return told
         missing = capture.error.startswith(("FileNotFoundError", "ModuleNotFoundError"))
         how: How = "missing" if missing else "failed" if capture.failed or capture.kind == "measure" else "silent"
         silence = "it ended without its document" if capture.kind == "measure" else "nothing in it was understood"
         return [_unavailable(probe, capture, how, capture.failed or silence)]
+
+    def unread(self, probe: Probe, capture: Capture, error: BaseException) -> Unavailable:
+        """What could not be read: diag's fault, unless it is a document that is not as its child prints it."""
+        if probe.measure and isinstance(error, MALFORMED):
+            return _unavailable(probe, capture, "failed", f"its document is malformed: {type(error).__name__}")
+        self.broken.append(Broken(where=f"probe {probe.key}", error=f"{type(error).__name__}: {error}"))
+        return _unavailable(probe, capture, "failed", f"diag could not read it: {type(error).__name__}")
 
     def made(self, fact: Fact) -> Fact:
         """The fact; a device of which the text tells no maker has the one that its name begins with."""

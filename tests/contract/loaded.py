@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,9 +103,26 @@ def readings(probe: Probe, captures: Iterable[Capture]) -> list[tuple[Capture, l
     return kept
 
 
-def own_texts(probe: Probe) -> Iterator[str]:
+def own_texts(probe: Probe) -> list[str]:
     """The texts of one probe in all vectors and saved captures, each up to the next shell prompt."""
-    for text in {*(vector.text for vector in VECTORS), *SAVED}:
-        for part, facts in readings(probe, paste(text)):
-            if facts and not any(PROMPT.match(line.text) for line in part.lines()):
-                yield part.content
+    return read_texts().get(probe.key, [])
+
+
+@cache
+def read_texts() -> dict[str, list[str]]:
+    """The texts that each probe tells something of."""
+    kept: dict[str, list[str]] = {}
+
+    def watched(probe: Probe) -> Probe:
+        def read(capture: Capture) -> list[Fact]:
+            facts = list(probe.read(capture))
+            if facts and not any(PROMPT.match(line.text) for line in capture.lines()):
+                kept.setdefault(probe.key, []).append(capture.content)
+            return facts
+
+        return dataclasses.replace(probe, read=read)
+
+    probes = {probe.key: watched(probe) for probe in PROBES}
+    for text in sorted({*(vector.text for vector in VECTORS), *SAVED}):
+        learn(paste(text), dataclasses.replace(LOADED, probes=probes))
+    return kept

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from told import CAPTURES, LOADED, examined
+from told import CAPTURES, LOADED, examined, reading
 
 from diag.capture import Capture
 from diag.probe import Probe
 
-EXAMPLES = int(os.environ.get("DIAG_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("DIAG_EXAMPLES", "1000"))
 READERS = [probe for probe in LOADED.probes.values() if not probe.measure]
 REAL = sorted({line for path in CAPTURES.rglob("*.txt") for line in path.read_text("utf-8").split("\n")})
 OPENERS = sorted({literal for probe in READERS if probe.recognise for literal in probe.recognise.literals})
@@ -44,11 +47,37 @@ HOSTILE = [
     ),
 ]
 
-line = st.one_of(st.sampled_from(REAL), st.sampled_from(OPENERS), st.sampled_from(HOSTILE), st.text(max_size=40))
-torn = st.builds(lambda one, start, end, more: one[start:end] + more, line, st.integers(0, 9), st.integers(0, 99), line)
-texts = st.lists(st.one_of(line, torn), max_size=40).map("\n".join)
+
+def _own() -> dict[str, list[str]]:
+    """The lines of the texts that each probe tells something of."""
+    kept: dict[str, set[str]] = {}
+    for path in CAPTURES.rglob("*.txt"):
+        text = path.read_text("utf-8")
+        for key in reading(text):
+            kept.setdefault(key, set()).update(text.split("\n"))
+    return {key: sorted(lines) for key, lines in kept.items()}
+
+
+OWN = _own()
+any_line = st.one_of(st.sampled_from(REAL), st.sampled_from(OPENERS), st.sampled_from(HOSTILE), st.text(max_size=40))
+
+
+def texts(line: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Lines, some torn and joined to others."""
+    cut, end = st.integers(0, 9), st.integers(0, 99)
+    torn = st.builds(lambda one, start, end, more: one[start:end] + more, line, cut, end, line)
+    return st.lists(st.one_of(line, torn), max_size=40).map("\n".join)
+
+
+def texts_of(probe: Probe) -> st.SearchStrategy[str]:
+    """Mostly lines of the probe's own texts."""
+    own = st.sampled_from(OWN.get(probe.key, REAL))
+    openers = st.sampled_from(probe.recognise.literals if probe.recognise else ("",))
+    return texts(st.one_of(own, own, openers, any_line))
+
 
 each = pytest.mark.parametrize("probe", READERS, ids=lambda probe: probe.key)
+fuzzed = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 def read(probe: Probe, text: str) -> None:
@@ -57,16 +86,35 @@ def read(probe: Probe, text: str) -> None:
 
 
 @each
-@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-@given(text=texts)
-def test_no_text_makes_a_probe_raise(probe: Probe, text: str) -> None:
-    read(probe, text)
+@fuzzed
+@given(data=st.data())
+def test_no_text_makes_a_probe_raise(probe: Probe, data: st.DataObject) -> None:
+    read(probe, data.draw(texts_of(probe)))
 
 
-@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-@given(text=texts)
+@fuzzed
+@given(text=texts(any_line))
 def test_nor_the_whole_examination(text: str) -> None:
     found = examined(text)
+    assert found.broken == ()
+    assert [one.check for one in found.results if one.status == "crash"] == []
+
+
+MEASURED = [probe for probe in LOADED.probes.values() if probe.measure and probe.recognise]
+KEYS = sorted({key for line in REAL for key in re.findall(r'"([a-z_]{2,20})":', line)} | {"build", "devices", "trials"})
+leaf = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.sampled_from(KEYS))
+values = st.recursive(
+    leaf, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(KEYS), inner), max_leaves=20
+)
+
+
+@pytest.mark.parametrize("probe", MEASURED, ids=lambda probe: probe.key)
+@fuzzed
+@given(document=st.dictionaries(st.sampled_from(KEYS), values))
+def test_nor_does_a_document_of_no_child(probe: Probe, document: dict[str, Any]) -> None:
+    assert probe.recognise
+    tag = json.loads(f"{{{probe.recognise.literals[0]}}}")
+    found = examined(json.dumps(tag | document))
     assert found.broken == ()
     assert [one.check for one in found.results if one.status == "crash"] == []
 
