@@ -71,7 +71,7 @@ def texts(line: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 def text_of(probe: Probe, dice: Random) -> str:
-    """Mostly lines of the probe's own texts, some torn: made from one seed, since drawing each part takes far longer."""
+    """Mostly lines of its own texts, some torn: made from one seed, since drawing each part takes far longer."""
     own = OWN.get(probe.key, REAL)
     openers = probe.recognise.literals if probe.recognise else ("",)
 
