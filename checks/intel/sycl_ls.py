@@ -14,7 +14,7 @@ from diag.api import Accelerator, Capture, Driver, Fact, Line, Recognise, probe
 
 LISTED = re.compile(
     r"^\W*\[?(?:ext_oneapi_)?(?P<backend>level_zero|opencl):gpu(?::(?P<old>[0-9]{1,4})\]|\]\[\w{1,20}:(?P<new>[0-9]{1,4})\])"
-    r"\s{0,9}[^,]{1,80}, (?P<name>[^\[]{1,120})\[(?P<version>[0-9][\w.+-]{1,40})\]"
+    r"\s{0,9}[^,]{1,80}, (?P<name>.{1,120}?)\s{1,9}\[(?P<version>[0-9][\w.+-]{1,40})\]\s*$"
 )
 REST = re.compile(r"\s(?:OpenCL\s)?[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}(?:\sNEO)?\s*$")
 
