@@ -17,7 +17,7 @@ FIELD = re.compile(r"^\s*([A-Z][\w .()-]{1,40}?):\s+(\S.*)$")
 ARCHITECTURE = re.compile(r"gfx[0-9][0-9a-f]{2,4}")
 NUMBER = re.compile(r"[0-9]{1,12}")
 HYGON_ARCHITECTURES = {"gfx926", "gfx928", "gfx936", "gfx938"}
-HYGON = re.compile(r"hygon|C-3000|Haiguang|^(?:K100|Z100|Z200|BW)", re.IGNORECASE)
+HYGON = re.compile(r"hygon|C-3000|Haiguang|^(?:K[0-9]00|Z100|Z200|BW)", re.IGNORECASE)
 REFUSALS = (
     "ROCk module is NOT loaded",
     "ROCk module is NOT live",
@@ -39,9 +39,14 @@ class Agent(NamedTuple):
     command=("rocminfo",),
     timeout=10.0,
     recognise=Recognise(
-        literals=("ROCk module", "HSA System Attributes", "HSA Agents", *REFUSALS[2:]),
-        pattern=r"^\W*(?:ROCk module (?:version|is)|HSA System Attributes|HSA Agents)|" + "|".join(REFUSALS[2:]),
-        lines=8_000,
+        literals=(
+            *("ROCk module", "hygon module", "HSA System Attributes", "HSA Agents", "Name:  ", "BDFID:", " KB"),
+            *("*** Done ***", *REFUSALS[2:]),
+        ),
+        pattern=r"^\W*(?:ROCk module (?:version|is)|hygon module is|HSA System Attributes|HSA Agents|BDFID:\s"
+        r"|(?:Marketing|Vendor) Name:\s|Name: {20}\S|Size:\s+[0-9]{1,15}\(0x|Done \*\*\*)|" + "|".join(REFUSALS[2:]),
+        each=True,
+        lines=120,
     ),
 )
 def rocminfo(capture: Capture) -> Iterator[Fact]:
@@ -55,9 +60,19 @@ def rocminfo(capture: Capture) -> Iterator[Fact]:
             reason = line.text[line.text.index(words) :].strip()
             yield Unavailable(origin=capture.origin(line), what="rocminfo", reason=reason, tells=("Accelerator",))
     agents = list(_agents(capture))
-    yield from (_device(capture, index, agent, hygon) for index, agent in enumerate(agents))
+    whole = _whole(capture)
+    yield from (_device(capture, index if whole else None, agent, hygon) for index, agent in enumerate(agents))
     if not agents:
         yield from _none(capture)
+
+
+def _whole(capture: Capture) -> bool:
+    """Whether the text has the agents from the first on, which is a processor: their numbers count from there."""
+    for line in capture.lines():
+        found = FIELD.match(line.text.rstrip())
+        if line.text.strip() == "HSA Agents" or (found and found[1] == "Name"):
+            return not found or not found[2].startswith(("gfx", "amdgcn"))
+    return False
 
 
 def _none(capture: Capture) -> Iterator[Unavailable]:
@@ -94,7 +109,7 @@ def _agents(capture: Capture) -> Iterator[Agent]:
         yield agent
 
 
-def _device(capture: Capture, index: int, agent: Agent, hygon: bool) -> Accelerator:
+def _device(capture: Capture, index: int | None, agent: Agent, hygon: bool) -> Accelerator:
     fields = agent.fields
     return Accelerator(
         origin=capture.origin(agent.line),

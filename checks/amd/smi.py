@@ -44,7 +44,7 @@ LINKS = re.compile(r"Link Type between two \w+")
 MATRIX = re.compile(r"^\W*((?:GPU|DCU|HCU)[0-9]{1,4})\s+(\S.*)$")
 ADDRESS = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
-CLOCK = re.compile(r"\(([0-9]{1,6})Mhz\)")
+CLOCK = re.compile(r"\(?([0-9]{1,6})Mhz\)?")
 TOKENS = {
     "temperature": re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)\s?[°_]{0,2}[cC]"),
     "power": re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)W"),
@@ -59,8 +59,8 @@ READINGS = (
     ("power.limit", "W", ("max graphics package power (w)",)),
     ("memory.free", "MiB", ("available memory size (mib)",)),
     ("memory.used", "MiB", ("vram total used memory (mib)", "vram total used memory (b)")),
-    ("clock.sm", "MHz", ("sclk clock level", "sclk clock speed:")),
-    ("clock.memory", "MHz", ("mclk clock level", "mclk clock speed:")),
+    ("clock.sm", "MHz", ("sclk clock level", "sclk clock speed:", "sclk clock speed")),
+    ("clock.memory", "MHz", ("mclk clock level", "mclk clock speed:", "mclk clock speed")),
 )
 SMI = Recognise(
     literals=(
@@ -82,7 +82,7 @@ SMI = Recognise(
     pattern="|".join(
         (
             r"=\s{0,9}(?:ROCm )?System Management Interface|End of (?:ROCm )?SMI Log|\bPerf\b.*(?:PwrCap|MCLK OD)",
-            rf'Link Type between two|Driver not initialized|"card[0-9]{{1,4}}":|{LOADED.pattern}',
+            r'Link Type between two|Driver not initialized|"(?:card[0-9]{1,4}|Driver version)":',
             r"^\W*(?:GPU|DCU|HCU)(?:\[[0-9]{1,4}\]\s*:|[0-9]{1,4}\s.*\b(?:XGMI|PCIE|HSW)\b)",
             r"^\W*[0-9]{1,4}\s.*\s(?:auto|manual|high|low|unknown)\s.*%",
             r'^\W*"(?:GPU use|VRAM Total|Card |PCI Bus|Temperature \(Sensor|(?:Max|Average|Current \w+) Graphics)',
@@ -228,7 +228,7 @@ def _readings(capture: Capture, index: int, told: Told, vendor: str) -> Iterator
 def _value(key: str, text: str) -> str:
     if found := CLOCK.search(text):
         return found[1]
-    if not NUMBER.fullmatch(text):
+    if "clock" in key or not NUMBER.fullmatch(text):
         return ""
     return f"{float(text) / 2**20:.0f}" if key.endswith("(b)") else text
 

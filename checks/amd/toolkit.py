@@ -55,12 +55,13 @@ def modinfo(capture: Capture) -> Iterator[Fact]:
     command=("hipcc", "--version"),
     cost="import",
     timeout=20.0,
-    recognise=Recognise(literals=("HIP version",), pattern=HIP.pattern, lines=0),
+    recognise=Recognise(literals=("HIP version",), pattern=HIP.pattern, lines=3),
 )
 def hipcc(capture: Capture) -> Iterator[Fact]:
-    """The version of HIP that the compiler and `hipconfig` name; torch's `hip` is the one it was built with."""
+    """The version of HIP that the compiler and `hipconfig` name; RCCL prints such a line, too, without their others."""
+    own = "HIP version: " in capture.content or "hipconfig" in capture.content
     for line in capture.lines():
-        if found := HIP.match(line.text):
+        if own and (found := HIP.match(line.text)):
             yield Runtime(origin=capture.origin(line), name="hip", version=found[1], kind="toolkit")
             return
 
