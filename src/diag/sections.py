@@ -58,7 +58,7 @@ def sections(capture: Capture, hits: Hits, probes: Sequence[Probe]) -> list[Sect
             part = capture.part(lines)
             once = not (probe.recognise and probe.recognise.each)
             host = transcript.host_before(named, span.first)
-            result.append(Section(probe, transcript.output(part) if is_output else part, span.first, host, once))
+            result.append(Section(probe, transcript.output(part, probe) if is_output else part, span.first, host, once))
     return sorted(result, key=lambda section: (section.first, section.probe.key))
 
 

@@ -76,10 +76,11 @@ def _meant(probes: Sequence[Probe], words: tuple[str, ...]) -> Probe | None:
     return max(same, key=lambda probe: len(set(probe.command) & set(words)), default=None)
 
 
-def output(part: Capture) -> Capture:
-    """What a transcript shows of a command; the shell's own refusal is the command's failure."""
+def output(part: Capture, probe: Probe) -> Capture:
+    """What a transcript shows of a command; a refusal that names it, or the file asked for, is the command's failure."""
     first = next((line.text.strip() for line in part.lines() if line.text.strip()), "")
-    return replace(part, error=f"FileNotFoundError: {first}") if REFUSAL.search(first) else part
+    asked = probe.command[0] if probe.command else probe.path
+    return replace(part, error=f"FileNotFoundError: {first}") if asked in first and REFUSAL.search(first) else part
 
 
 def host_before(named: Sequence[Prompt], line: int) -> str:
