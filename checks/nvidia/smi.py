@@ -32,6 +32,8 @@ from diag.api import (
 HEADER = re.compile(
     r"NVIDIA-SMI\s+\S+\s+(?:Driver|KMD) Version:\s*(\S+)(?:\s+CUDA (?:UMD )?Version:\s*(\d{1,3}\.\d{1,3})?)?"
 )
+HEAD = r"\| ?GPU\s{1,8}(?:Fan\s{1,8})?Name\s.{0,60}\| Bus-Id\s{1,16}Disp\.A"
+"""Other vendors' tools print a table of the same columns, but not of devices that are called GPU."""
 VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})+")
 MODES = {"On", "Off", "N/A", "ERR!", "WDDM", "TCC", "MCDM", "WDM"}
 ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])")
@@ -95,8 +97,8 @@ class Row:
     command=("nvidia-smi",),
     timeout=20.0,
     recognise=Recognise(
-        literals=("NVIDIA-SMI", "Bus-Id", *REFUSALS[2:]),
-        pattern="|".join((HEADER.pattern, r"\| Bus-Id\s+Disp\.A", *REFUSALS[:4], ALONE)),
+        literals=("NVIDIA-SMI", "Bus-Id", "| MIG devices:", *REFUSALS[2:]),
+        pattern="|".join((HEADER.pattern, HEAD, r"\| MIG devices:\s", *REFUSALS[:4], ALONE)),
     ),
 )
 def nvidia_smi(capture: Capture) -> Iterator[Fact]:

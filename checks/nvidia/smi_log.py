@@ -70,7 +70,8 @@ LEAVES = {
     "temperature": "temperature/gpu_current_temp temperature/gpu_temp",
     "power": "power_readings/power_draw gpu_power_readings/power_draw gpu_power_readings/average_power_draw "
     "gpu_power_readings/instantaneous_power_draw gpu_power_readings/instant_power_draw",
-    "power.limit": "power_readings/power_limit gpu_power_readings/current_power_limit",
+    "power.limit": "power_readings/power_limit gpu_power_readings/current_power_limit "
+    "gpu_power_readings/gpu_ceiling_power_limit/current_power_limit",
     "clock.sm": "clocks/sm clocks/sm_clock",
     "clock.sm.max": "max_clocks/sm max_clocks/sm_clock",
     "clock.memory": "clocks/memory clocks/mem_clock",
@@ -137,8 +138,8 @@ class Device:
             self.readings.setdefault("health", (leaf.value, leaf.line))
         elif path == "gpu_reset_status/reset_required" and leaf.value == "Yes":
             self.readings.setdefault("health", ("Reset Required", leaf.line))
-        elif name and (value := _value(name, leaf.value)):
-            self.readings.setdefault(name, (value, leaf.line))
+        elif name and (value := _value(name, leaf.value)) and (value == "Yes" or name not in self.readings):
+            self.readings[name] = (value, leaf.line)
 
     def _reason(self, leaf: Leaf) -> None:
         reason = re.sub(r"^clocks_(?:throttle|event)_reason_", "", leaf.path[-1])

@@ -67,7 +67,7 @@ BITS = (
     *((0x40, "hw_thermal_slowdown"), (0x80, "hw_power_brake_slowdown"), (0x100, "display_clock_setting")),
 )
 """Of the bit mask `clocks_event_reasons.active`."""
-FIELD = r"[a-z][A-Za-z0-9_.]{1,80}(?: \[[A-Za-z%/]{1,6}\])?"
+FIELD = r"[a-z][A-Za-z0-9_.]{1,80}(?: \[[A-Za-z%/]{1,10}\])?"
 LITERALS = (
     *("memory.total", "memory.used", "memory.free", "utilization.gpu", "temperature.gpu", "power.draw", "pci.bus_id"),
     *("driver_version", "clocks.current.", "clocks.max.", "compute_cap", "ecc.mode", "ecc.errors.", "mig.mode"),
