@@ -1,9 +1,9 @@
 """The shape of a model from its `config.json`, whole or in part, pasted or asked about.
 
 Knows the names that families of models give to the same size. Of a multimodal model it reads the text part. Where the
-text is cut it tells what is whole. It does not conclude anything: a head's width that is not stated is not told, although
-it is often the hidden size by the number of heads, and what a width of multi-head latent attention means is left to who
-knows the model. A JSON that names a model's type and no size of it is another program's.
+text is cut it tells what is whole; a number on its very last line is taken to be. It concludes nothing: a width of a
+head that is not stated is not told, although it is mostly the hidden size by the number of heads, and what the widths
+of multi-head latent attention mean is left to who knows the model.
 """
 
 from __future__ import annotations
@@ -32,27 +32,42 @@ QUANTIZED = ("quantization_config", "compression_config")
 ARCHITECTURE = re.compile(r"(?=\w{0,90}(?:For|Model|LM))[A-Z]\w{2,99}")
 WORD = re.compile(r"[\w.+-]{1,60}")
 INTEGER = re.compile(r"[0-9]{1,12}")
+COMMON = frozenset(
+    ("dtype", "d_model", "model_dim", "num_heads", "num_layers", "n_layers", "n_heads", "d_ff", "n_inner")
+)
+"""Names that other programs' JSON is full of."""
+KEYS = (
+    "architectures",
+    "model_type",
+    "quant_method",
+    "transformers_version",
+    *(key for keys in NAMES.values() for key in keys),
+)
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
 
 @probe(
     "model/config",
     tells=(ModelShape,),
-    recognise=Recognise(literals=('"architectures":',), lines=3_000),
+    recognise=Recognise(literals=tuple(f'"{key}":' for key in KEYS if key not in COMMON), each=True, lines=3_000),
 )
 def model_config(capture: Capture) -> Iterator[Fact]:
-    """The `config.json` of Hugging Face; in a longer text it is known by its `architectures`, mostly its first key."""
+    """The `config.json` of Hugging Face; in a longer text, from the first line to the last with one of its own keys."""
     document = Document()
     for line in capture.lines():
-        if not all(document.take(token, line) for token in TOKEN.findall(line.text)):
-            break
+        for token in TOKEN.findall(line.text):
+            if not document.take(token, line):
+                yield from _shape(capture, document)
+                document = Document()
+    document.end()
     yield from _shape(capture, document)
 
 
 class Document:
     """The values of a JSON document, each under the keys that lead to it, from its tokens one by one.
 
-    The text may start within the document: its first line is then taken to stand in the outermost object.
+    The text may start within the document: its first line is taken to stand in the object that has `architectures`,
+    and forgotten when that turns out to stand further out.
     """
 
     def __init__(self) -> None:
@@ -61,9 +76,10 @@ class Document:
         self.line: Line | None = None
         self._path: list[str] = []
         self._key, self._value = "", ""
+        self._opened = False
 
     def take(self, token: str, line: Line) -> bool:
-        """Take the next token; whether the object that holds the `architectures` goes on after it."""
+        """Take the next token; whether the document goes on after it."""
         if token == ":":
             self._key, self._value = self._value.strip('"'), ""
         elif token in (",", "}", "]"):
@@ -71,18 +87,27 @@ class Document:
             return token == "," or self._close(token)
         elif token in ("{", "["):
             # The bracket that opens the whole has no key, and may be above the text.
+            self._opened |= not (self._key or self._path)
             self._path += [self._key] if self._key or self._path else []
             self._key, self._value = "", ""
         else:
             self._value = token
         return True
 
+    def end(self) -> None:
+        """The text ends here, mostly one line before the bracket that closes the whole."""
+        self._settle(self.line)
+
     def _close(self, token: str) -> bool:
+        """Leave an object or a list; the one that holds the `architectures` is the last."""
         ended = token == "}" and len(self._path) <= len(self.base or ())
         self._path = self._path[:-1]
+        if ended and self.base is None and not self._opened:
+            self.values, self.line = {}, None
+            return True
         return not ended
 
-    def _settle(self, line: Line) -> None:
+    def _settle(self, line: Line | None) -> None:
         """What stands before a comma or a bracket is whole; of a list the first value is kept."""
         *above, last = self._path or [""]
         path, key = (tuple(self._path), self._key) if self._key else (tuple(above), last)

@@ -1,8 +1,8 @@
 """The arguments that vLLM and SGLang print at their start: what they really run with.
 
-vLLM prints an `args: Namespace(…)` with every argument up to 0.8, the `non-default args: {…}` alone from 0.9 on; SGLang
-prints `server_args=ServerArgs(…)` with every argument, settled ones included. An argument that is None was not given and
-is left out, and so is the last one of a line that is cut. Values are told as printed, keys are hidden.
+vLLM prints `args: Namespace(…)` with every argument up to 0.8, and `non-default args: {…}` from 0.9 on; SGLang prints
+`server_args=ServerArgs(…)` with every argument, those it settled itself included. An argument that is None was not
+given and is left out, and so is the last one of a line that is cut. Values are told as printed, secrets as `hidden`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What vLLM and SGLang print while they start: version, memory, KV cache, attention, collectives, lengths, seconds.
 
-Knows the lines of vLLM from 0.4 on (both engines, plug-ins for other vendors print the same ones) and of SGLang from 0.3
-on. Numbers and units are told as printed: vLLM before 0.8 and SGLang print `GB` and mean GiB. SGLang prints the two
-halves of its KV cache, of which the sum is told. The line of a worker tells its rank where the prefix does; of a worker
-that is known by its process alone it tells `pid 1234`. A line that is printed again with the same words, as in the
-traceback of each process, is told once. What memory an engine will really need at its peak no line tells.
+Knows the lines of vLLM from 0.4 on (both engines; plug-ins for other vendors print the same ones) and of SGLang from
+0.3 on. Numbers and units are told as printed: vLLM before 0.8 and SGLang print `GB` and mean GiB. SGLang prints the
+two halves of its KV cache, of which the sum is told. A line tells the rank of its worker where the prefix does, else
+the process (`pid 1234`) where there are several. What is printed again in the same words is told once. A line of the
+whole engine has no rank. Estimates, and what the engine will need at its peak, are not told.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ VLLM = (
 )
 STARTS = re.compile(r"Initializing an? (?:V[01] )?LLM engine(?: \(v([\w.+-]{1,80})\)| with config:)")
 SERVER = re.compile(r"(?:vLLM API server version|█ {1,3}version) ([0-9][\w.+-]{2,80}|dev\b)")
-CONFIG = re.compile(r"with config: model='([^']{1,400})'()|, dtype=(torch\.\w{1,20})()(?=,)|, max_seq_len=([0-9]{1,9})()(?=,)")
+CONFIG = re.compile(
+    r"with config: model='([^']{1,400})'()|, dtype=(torch\.\w{1,20})()(?=,)|, max_seq_len=([0-9]{1,9})()(?=,)"
+)
 CONFIGURED = ("model", "dtype", "max-model-len")
 OPENERS = ("LLM engine ", "vLLM API server version ", "█  version ")
 WORKER = re.compile(r"\((\w{1,40})(?: rank=([0-9]{1,6}))? pid=([0-9]{1,9})(?:, ip=([0-9A-Fa-f.:]{2,40}))?\)")
@@ -140,8 +142,8 @@ def vllm_startup(capture: Capture) -> Iterator[Fact]:
             if version not in versions:
                 yield Engine(origin=capture.origin(line), name="vllm", version=version, role="running")
             versions.add(version)
-            for found in CONFIG.finditer(line.text):
-                yield from _states(capture, line, found.groups(), CONFIGURED, ("vllm", ""), told)
+            for stated in CONFIG.finditer(line.text):
+                yield from _states(capture, line, stated.groups(), CONFIGURED, ("vllm", ""), told)
         for saying in VLLM:
             if saying.words in line.text and (found := saying.pattern.search(line.text)):
                 yield from _states(capture, line, found.groups(), saying.names, ("vllm", _worker(line.text)), told)
@@ -195,4 +197,3 @@ def _groups(text: str) -> str:
     """The places of one of SGLang's workers in its groups (`DP0 TP3`), as the line's prefix has them."""
     found = GROUPS.search(text, 0, PREFIX)
     return (found[1] or found[2]).strip() if found else ""
-
