@@ -1,9 +1,9 @@
 """The shape of a model from its `config.json`, whole or in part, pasted or asked about.
 
 Knows the names that families of models give to the same size. Of a multimodal model it reads the text part. Where the
-text is cut it tells what is whole; a number on its very last line is taken to be. It concludes nothing: a width of a
-head that is not stated is not told, although it is mostly the hidden size by the number of heads, and what the widths
-of multi-head latent attention mean is left to who knows the model.
+text is cut it tells what is whole; the vocabulary, mostly the last line, is taken to be. It concludes nothing: a
+head's width that is not stated is not told, although it is mostly the hidden size by the number of heads, and what the
+widths of multi-head latent attention mean is left to who knows the model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ NAMES = {
     "vocabulary": ("vocab_size", "padded_vocab_size"),
     "context": ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len", "max_sequence_length"),
     "experts": ("n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts"),
-    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k"),
+    "experts_per_token": (
+        "num_experts_per_tok",
+        "num_experts_per_token",
+        "experts_per_token",
+        "top_k_experts",
+        "moe_topk",
+    ),
     "dtype": ("dtype", "torch_dtype"),
 }
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "text_model")
@@ -43,6 +49,8 @@ KEYS = (
     "transformers_version",
     *(key for keys in NAMES.values() for key in keys),
 )
+SHORT_VOCABULARY = 5
+"""Digits without which the last number of a text is taken to be cut."""
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
 
@@ -59,6 +67,7 @@ def model_config(capture: Capture) -> Iterator[Fact]:
             if not document.take(token, line):
                 yield from _shape(capture, document)
                 document = Document()
+                document.take(token, line)
     document.end()
     yield from _shape(capture, document)
 
@@ -66,25 +75,27 @@ def model_config(capture: Capture) -> Iterator[Fact]:
 class Document:
     """The values of a JSON document, each under the keys that lead to it, from its tokens one by one.
 
-    The text may start within the document: its first line is taken to stand in the object that has `architectures`,
-    and forgotten when that turns out to stand further out.
+    The text may start within the document: its first line is taken to stand in the outermost object, and what was read
+    is forgotten when it turns out to stand deeper.
     """
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, ...], dict[str, str]] = {}
-        self.base: tuple[str, ...] | None = None
         self.line: Line | None = None
         self._path: list[str] = []
         self._key, self._value = "", ""
-        self._opened = False
+        self._opened = self._closed = False
 
     def take(self, token: str, line: Line) -> bool:
-        """Take the next token; whether the document goes on after it."""
+        """Take the next token, unless the document has ended before it."""
+        if self._closed:
+            return self._goes_on(token)
         if token == ":":
             self._key, self._value = self._value.strip('"'), ""
         elif token in (",", "}", "]"):
             self._settle(line)
-            return token == "," or self._close(token)
+            self._closed = token == "}" and not self._path
+            self._path = self._path if token == "," else self._path[:-1]
         elif token in ("{", "["):
             # The bracket that opens the whole has no key, and may be above the text.
             self._opened |= not (self._key or self._path)
@@ -95,39 +106,36 @@ class Document:
         return True
 
     def end(self) -> None:
-        """The text ends here, mostly one line before the bracket that closes the whole."""
-        self._settle(self.line)
+        """The text ends here, mostly with the line before the bracket that closes the whole."""
+        vocabulary = self._key in NAMES["vocabulary"] and len(self._value) >= SHORT_VOCABULARY
+        if self.line and (vocabulary or self._value.startswith('"')):
+            self._settle(self.line)
 
-    def _close(self, token: str) -> bool:
-        """Leave an object or a list; the one that holds the `architectures` is the last."""
-        ended = token == "}" and len(self._path) <= len(self.base or ())
-        self._path = self._path[:-1]
-        if ended and self.base is None and not self._opened:
-            self.values, self.line = {}, None
-            return True
-        return not ended
+    def _goes_on(self, token: str) -> bool:
+        """A comma or another bracket after the last one says that the text began in an inner object."""
+        inner = not self._opened and token in (",", "}")
+        if inner:
+            self.values, self.line, self._closed = {}, None, token == "}"
+        return inner
 
-    def _settle(self, line: Line | None) -> None:
+    def _settle(self, line: Line) -> None:
         """What stands before a comma or a bracket is whole; of a list the first value is kept."""
         *above, last = self._path or [""]
         path, key = (tuple(self._path), self._key) if self._key else (tuple(above), last)
         if key and self._value:
             self.values.setdefault(path, {}).setdefault(key, self._value)
-            self.line = self.line or line
-            if key == "architectures" and self.base is None:
-                self.base, self.line = path, line
+            self.line = line if key == "architectures" and not path else self.line or line
         self._key, self._value = "", ""
 
 
 def _shape(capture: Capture, document: Document) -> Iterator[ModelShape]:
-    base = document.base or ()
-    whole = document.values.get(base, {})
-    parts = [(*base, name) for name in TEXT_PARTS] + [(*base, "thinker_config", "text_config")]
+    whole = document.values.get((), {})
+    parts = [(name,) for name in TEXT_PARTS] + [("thinker_config", "text_config")]
     inner = {key: value for path in parts for key, value in document.values.get(path, {}).items()}
     values: dict[str, Any] = {
         "architecture": _word(whole.get("architectures", ""), ARCHITECTURE),
         "model_type": _word(whole.get("model_type", ""), WORD),
-        "quantization": _quantization(document, [base, *parts]),
+        "quantization": _quantization(document, [(), *parts]),
         **{name: _first(name, (inner, whole)) for name in NAMES},
     }
     known = {name: value for name, value in values.items() if value not in (None, "")}

@@ -1,8 +1,8 @@
 """The arguments that vLLM and SGLang print at their start: what they really run with.
 
 vLLM prints `args: Namespace(…)` with every argument up to 0.8, and `non-default args: {…}` from 0.9 on; SGLang prints
-`server_args=ServerArgs(…)` with every argument, those it settled itself included. An argument that is None was not
-given and is left out, and so is the last one of a line that is cut. Values are told as printed, secrets as `hidden`.
+`server_args=ServerArgs(…)` with every argument, those it settled itself included. An argument that is None or empty
+was not given and is left out, and so is the last one of a line that is cut. Values are as printed, secrets `hidden`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ SETTLED = re.compile(r"\bserver_args=ServerArgs\(")
 PARTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\\.|([\[({])|([\])}])|(,)""")
 PAIR = re.compile(r"""\s*(?:'(\w{1,80})':|(\w{1,80})=)\s?""")
 MODEL = ("model", "model-path", "model-tag")
+NOTHING = frozenset(("", "None", "''", '""'))
 SECRET = frozenset(("api-key", "admin-api-key", "hf-token", "ssl-keyfile-password"))
 
 
@@ -56,8 +57,8 @@ def _arguments(capture: Capture, line: Line, engine: str, start: int) -> Iterato
 def _flags(text: str, start: int) -> Iterator[tuple[str, str]]:
     for piece in _pieces(text, start):
         found = PAIR.match(piece)
-        value = piece[found.end() :].strip() if found else "None"
-        if found and value != "None":
+        value = piece[found.end() :].strip() if found else ""
+        if found and value not in NOTHING and not value.startswith("<function "):
             key = (found[1] or found[2]).replace("_", "-")
             yield key, "hidden" if key in SECRET else _unquoted(value)
 

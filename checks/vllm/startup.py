@@ -18,7 +18,7 @@ from diag.api import Capture, Engine, EngineState, Fact, Line, Recognise, probe
 
 NUMBER = r"(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 AMOUNT = NUMBER + r" ?(GiB|GB|MiB)"
-SECONDS = r"([0-9]{1,7}(?:\.[0-9]{1,9})?) ?(s|secs|seconds)\b"
+SECONDS = r"([0-9]{1,7}(?:\.[0-9]{1,9})?) ?(seconds|secs|s)\b"
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,12})"
 
 
@@ -116,6 +116,8 @@ HALVES = re.compile(rf"\bK size: {AMOUNT}, V size: {AMOUNT}")
 GROUPS = re.compile(r"\[[0-9: -]{8,19}((?: [A-Z_]{2,8}[0-9]{1,4}){1,6})\]|\[gpu(?:_id)?=([0-9]{1,4})\]")
 PREFIX = 300
 """Characters in which the prefix of a line ends."""
+OPEN = frozenset(("Using max model len ", "vLLM is using nccl==", "sglang is using nccl==", "max_total_num_tokens="))
+"""Sayings that end in a number without a unit, which a narrow terminal may have cut."""
 
 
 def _found_by(sayings: tuple[Saying, ...], *more: str, starts: str = "") -> Recognise:
@@ -136,31 +138,55 @@ def vllm_startup(capture: Capture) -> Iterator[Fact]:
     """vLLM's own log from its first line to its last before it serves, in any part."""
     versions: set[str] = set()
     told: set[tuple[str, ...]] = set()
+    edge = _edge(capture)
     for line in capture.lines():
         if started := STARTS.search(line.text) or SERVER.search(line.text):
-            version = started[1] or ""
+            version = "" if _cut(started, edge) else started[1] or ""
             if version not in versions:
                 yield Engine(origin=capture.origin(line), name="vllm", version=version, role="running")
             versions.add(version)
             for stated in CONFIG.finditer(line.text):
                 yield from _states(capture, line, stated.groups(), CONFIGURED, ("vllm", ""), told)
-        for saying in VLLM:
-            if saying.words in line.text and (found := saying.pattern.search(line.text)):
-                yield from _states(capture, line, found.groups(), saying.names, ("vllm", _worker(line.text)), told)
+        for saying, found in _said(VLLM, line, edge):
+            yield from _states(capture, line, found.groups(), saying.names, ("vllm", _worker(line.text)), told)
 
 
 @probe("sglang/startup", tells=(EngineState,), recognise=_found_by(SGLANG))
 def sglang_startup(capture: Capture) -> Iterator[Fact]:
     """SGLang's own log from its first line to its last before it serves, in any part."""
     told: set[tuple[str, ...]] = set()
+    edge = _edge(capture)
     for line in capture.lines():
-        for saying in SGLANG:
-            if saying.words in line.text and (found := saying.pattern.search(line.text)):
-                whom = ("sglang", _groups(line.text))
-                yield from _states(capture, line, found.groups(), saying.names, whom, told)
-                if saying.words.startswith("KV Cache") and (halves := HALVES.search(line.text)):
-                    both = str(Decimal(halves[1]) + Decimal(halves[3]))
-                    yield from _states(capture, line, (both, halves[2]), ("memory.kv-cache",), whom, told)
+        for saying, found in _said(SGLANG, line, edge):
+            whom = ("sglang", _groups(line.text))
+            yield from _states(capture, line, found.groups(), saying.names, whom, told)
+            if saying.words.startswith("KV Cache") and (halves := HALVES.search(line.text)):
+                both = str(Decimal(halves[1]) + Decimal(halves[3]))
+                yield from _states(capture, line, (both, halves[2]), ("memory.kv-cache",), whom, told)
+
+
+def _edge(capture: Capture) -> int:
+    """Where the right side of a text seems cut: the width of its longest lines, where they end in several ways."""
+    width, endings = 0, set[str]()
+    for line in capture.lines():
+        text = line.text.rstrip()
+        if len(text) > width:
+            width, endings = len(text), set()
+        if len(text) == width:
+            endings.add(text[-8:])
+    return width if len(endings) > 1 else 0
+
+
+def _cut(found: re.Match[str], edge: int) -> bool:
+    return found.end() == edge == len(found.string.rstrip())
+
+
+def _said(sayings: tuple[Saying, ...], line: Line, edge: int) -> Iterator[tuple[Saying, re.Match[str]]]:
+    """What the line says, but no number that may be cut."""
+    for saying in sayings:
+        found = saying.pattern.search(line.text) if saying.words in line.text else None
+        if found and not (saying.words in OPEN and _cut(found, edge)):
+            yield saying, found
 
 
 def _states(
@@ -171,11 +197,15 @@ def _states(
     whom: tuple[str, str],
     told: set[tuple[str, ...]],
 ) -> Iterator[EngineState]:
-    """What a line says under each name, but not again what the same worker has said in the same words."""
+    """What a line says under each name, but not again what the same worker has said in the same words.
+
+    Only the rest for the KV cache can be below nothing; other negative numbers come of memory that others gave back.
+    """
     engine, rank = whom
     for name, value, unit in zip(names, groups[::2], groups[1::2], strict=True):
-        if value and (name, value, unit or "", rank) not in told:
-            told.add((name, value, unit or "", rank))
+        said = (name, value or "", unit or "", rank)
+        if value and said not in told and (value[0] != "-" or name == "memory.kv-cache"):
+            told.add(said)
             yield EngineState(
                 origin=capture.origin(line), engine=engine, name=name, value=value, unit=unit or "", rank=rank
             )
