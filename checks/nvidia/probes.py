@@ -1,4 +1,4 @@
-"""NVIDIA's own tools, and its devices on the PCI bus, which need no driver to be seen.
+"""NVIDIA's own tools, and what its kernel module says of itself.
 
 The table of `nvidia-smi` has had three widths, two names for its driver ("Driver Version", from 610 on "KMD Version")
 and, on Windows, a driver model where Linux prints persistence; names longer than the column end in `...`. Its rows are
@@ -31,11 +31,6 @@ REFUSALS = (
 )
 ALONE = r"^\W*No devices (?:were )?found\W*$"
 """Other tools print these words, too, but not alone on a line."""
-BUS = re.compile(
-    r"^\W*(?P<address>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\s+"
-    r"(?:3D controller|VGA compatible controller|Display controller|Processing accelerators)[^:]*:\s*"
-    r"(?P<name>NVIDIA Corporation .*)$"
-)
 TOOLKIT = re.compile(r"Cuda compilation tools, release \d+\.\d+, V(\d{1,3}\.\d{1,3}\.\d{1,6})")
 LISTED = re.compile(r"^\W*GPU (\d{1,4}): (\S.*)")
 
@@ -171,20 +166,6 @@ def nvcc(capture: Capture) -> Iterator[Fact]:
         if found := TOOLKIT.search(line.text):
             yield Runtime(origin=capture.origin(line), name="cuda", version=found[1], kind="toolkit")
             return
-
-
-@probe(
-    "lspci",
-    tells=(Accelerator,),
-    command=("lspci", "-nn"),
-    recognise=Recognise(literals=("NVIDIA Corporation",), pattern=BUS.pattern, each=True, lines=40),
-)
-def lspci(capture: Capture) -> Iterator[Fact]:
-    """Each device of the vendor on the bus."""
-    for line in capture.lines():
-        if found := BUS.match(line.text):
-            name = found["name"].partition("(rev ")[0].partition("(prog-if ")[0].strip()
-            yield _device(capture, line, name, address=pci_address(found["address"]), seen_by="pci")
 
 
 @probe(
