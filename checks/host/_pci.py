@@ -12,7 +12,7 @@ import sys
 
 BUS = "/sys/bus/pci/devices"
 ACCELERATED = ("03", "12", "0b40")
-OTHERS = (("0680", "10de"), ("0200", "15b3"), ("0280", "15b3"))
+OTHERS = (("0680", "10de"), ("0780", "1d22"), ("0200", "15b3"), ("0280", "15b3"))
 
 
 def main() -> None:

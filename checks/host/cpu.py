@@ -43,7 +43,7 @@ UNKNOWN = ("-", "unknown", "")
             "Arquitectura:",
             "NUMA node0 CPU(s):",
         ),
-        pattern=r"^\W*(?:(?:Architecture|アーキテクチャ|Architektur|Arquitectura):\s\s|架[构構]：|NUMA node0 CPU\(s\):)",
+        pattern=r"^\W*(?:(?:Architecture|アーキテクチャ|Architektur|Arquitectura):\s\s|架[构構]：|NUMA node0 CPU)",
         lines=100,
     ),
 )
@@ -78,7 +78,7 @@ def _labelled(text: str) -> tuple[str, str]:
     path="/proc/cpuinfo",
     recognise=Recognise(
         literals=("processor\t", "processor   ", "model name\t", "model name  ", "siblings\t", "siblings  "),
-        pattern=r"^\W*(?:processor\s{1,16}: [0-9]{1,6}$|model name\s{1,16}: \S|siblings\s{1,16}: [0-9])",
+        pattern=r"^\W*(?:processor\s{1,16}: [0-9]{1,6}\s*$|model name\s{1,16}: \S|siblings\s{1,16}: [0-9])",
         each=True,
         lines=60,
     ),
@@ -100,10 +100,10 @@ def cpuinfo(capture: Capture) -> Iterator[Fact]:
 
 
 def _whole(values: dict[str, list[str]]) -> int | None:
-    """The number of processors, None where a part of them is shown."""
+    """The number of processors, None where a part of them is shown: a single one may be the first of many."""
     numbers = values.get("processor", [])
     siblings = values.get("siblings", ["2"])[0]
-    enough = COUNT.fullmatch(siblings) and len(numbers) >= int(siblings)
+    enough = COUNT.fullmatch(siblings) and len(numbers) >= max(2, int(siblings))
     return len(numbers) if enough and numbers == [str(place) for place in range(len(numbers))] else None
 
 

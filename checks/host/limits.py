@@ -102,7 +102,7 @@ def ulimit(capture: Capture) -> Iterator[Fact]:
     "proc/limits",
     tells=(Setting,),
     path="/proc/self/limits",
-    recognise=Recognise(("Max locked memory  ", "Max open files  "), TITLED.pattern, each=True, lines=20),
+    recognise=Recognise(tuple(f"{title}  " for title in BY_TITLE), TITLED.pattern, each=True, lines=20),
 )
 def proc_limits(capture: Capture) -> Iterator[Fact]:
     """A limit a line, the soft one first."""

@@ -26,6 +26,7 @@ CLASSES = {
     "InfiniBand": "0c06",
     "Ethernet controller": "0200",
     "Network controller": "0280",
+    "Communication controller": "0780",
     "PCI bridge": "0604",
     "Bridge": "0680",
 }
@@ -59,7 +60,9 @@ MAKERS = {
 ACCELERATED = ("03", "12", "0b40")
 ADAPTERS = {"0207": "", "0c06": "15b3", "0200": "15b3", "0280": "15b3"}
 """Classes of adapters that can do RDMA, with the one maker of which that is true where not of all."""
-BRIDGE, SWITCH = "0604", ("0680", "10de")
+BRIDGE = "0604"
+ODD = {("0680", "10de"), ("0780", "1d22")}
+"""Class and maker of switches between accelerators, and of an accelerator that says it is a modem."""
 HEADER = re.compile(
     r"^\W*(?:[0-9a-f:.]{4,16}/){0,12}(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s+"
     r"(?P<kind>[A-Z0-9][\w /\-]{1,60}?)(?: \[(?P<number>[0-9a-f]{4})\])?:\s+(?P<name>\S.*)$"
@@ -81,7 +84,7 @@ LANES = 32
         literals=(
             *("VGA compatible controller", "3D controller", "Display controller", "Processing accelerators"),
             *("Co-processor", "Infiniband controller", "Ethernet controller", "Network controller", "PCI bridge"),
-            *("Bridge: NVIDIA", "Bridge [0680]", " 0300: ", " 0302: ", " 0380: ", " 1200: ", " 0207: "),
+            *("Bridge: NVIDIA", "Bridge [0680]", " 0300: ", " 0302: ", " 0380: ", " 1200: ", " 0207: ", " 1d22:"),
             *("LnkCap:", "LnkSta:", "ACSCtl:", "NUMA node:", "Kernel driver in use:"),
         ),
         pattern=f"{HEADER.pattern}|{DETAIL.pattern}",
@@ -118,7 +121,8 @@ def _header(match: re.Match[str]) -> dict[str, Any]:
         unnamed = UNNAMED.search(name)
         vendor = MAKERS.get(maker, unnamed[1] or "" if unnamed else "")
         device = unnamed[2] if unnamed else ""
-    class_id = match["number"] or CLASSES.get(match["kind"]) or (match["kind"] if len(match["kind"]) == 4 else "")
+    kind = match["kind"].removeprefix("Class ")
+    class_id = match["number"] or CLASSES.get(kind) or (kind if re.fullmatch(r"[0-9a-f]{4}", kind) else "")
     return {"vendor_id": vendor, "device_id": device, "class_id": class_id, "name": NUMBERS.sub("", name).strip()}
 
 
@@ -134,7 +138,7 @@ def _matters(device: PciDevice) -> bool:
     maker = ADAPTERS.get(device.class_id, device.vendor_id + "?")
     return (
         device.class_id.startswith(ACCELERATED)
-        or (device.class_id, device.vendor_id) == SWITCH
+        or (device.class_id, device.vendor_id) in ODD
         or maker in ("", device.vendor_id)
     )
 

@@ -22,10 +22,10 @@ HEADED = re.compile(rf"^\W*(?:x )?({NAMES})\.service(?: - \S.*)?\s*$")
 LOADED = re.compile(r"^\W*Loaded: (?P<load>[a-z\-]{3,20}) ?(?:\([^;()]{0,200}(?:; (?P<enabled>[a-z\-]{3,20}))?)?")
 ACTIVE = re.compile(r"^\W*Active: (?P<state>[a-z\-]{3,20})(?: \((?P<sub>[\w\-]{2,30})[^)]{0,40}\))?")
 LISTED = re.compile(
-    rf"^\W*({NAMES})\.service\s{{1,80}}(?:loaded|masked|error|bad-setting)\s{{1,20}}"
+    rf"^\W*({NAMES})\.service\s{{1,200}}(?:loaded|masked|error|bad-setting)\s{{1,20}}"
     r"(active|inactive|failed|activating|deactivating|reloading|maintenance)\s{1,20}([a-z\-]{2,30})\b"
 )
-FILED = re.compile(rf"^\W*({NAMES})\.service\s{{1,80}}(enabled|disabled|static|masked|indirect|generated|alias)\b")
+FILED = re.compile(rf"^\W*({NAMES})\.service\s{{1,200}}(enabled|disabled|static|masked|indirect|generated|alias)\b")
 
 
 @probe(
