@@ -37,14 +37,18 @@ MODULES = (
     ),
 )
 """Starts of parameters that are a module's options."""
-OPENED = re.compile(r"^.{0,80}?(?:\bBOOT_IMAGE=\S{1,200}|^\W*GRUB_CMDLINE_LINUX(?:_DEFAULT)?=)(?P<rest>.*)$")
+OPENED = (
+    r"^.{0,80}?\bBOOT_IMAGE=\S|^\W*GRUB_CMDLINE_LINUX(?:_DEFAULT)?="
+    r"|^\W*[a-z][\w.\-]{1,40}(?:=\S{1,300})?\s(?:\S{1,300}\s){0,60}?(?:root=(?:/dev|UUID|PARTUUID|LABEL)|console=tty)\S"
+)
+"""A command line: of a boot loader that names the image, of GRUB's file, or known by the root or console it names."""
 
 
 @probe(
     "proc/cmdline",
     tells=(Setting,),
     path="/proc/cmdline",
-    recognise=Recognise(("BOOT_IMAGE=", "GRUB_CMDLINE_LINUX"), OPENED.pattern, each=True, lines=5),
+    recognise=Recognise(("BOOT_IMAGE=", "GRUB_CMDLINE_LINUX", " root=", " console="), OPENED, each=True, lines=5),
 )
 def cmdline(capture: Capture) -> Iterator[Fact]:
     """The parameters of interest; one without a value is told with an empty one."""

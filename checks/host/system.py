@@ -36,15 +36,20 @@ VAGUE = ("", "n/a", "None", "To Be Filled By O.E.M.", "System Product Name", "De
     recognise=Recognise(("Linux ",), UNAME.pattern, each=True, lines=0),
 )
 def uname(capture: Capture) -> Iterator[Fact]:
-    """Name, kernel and machine; of `uname -r` the kernel alone."""
+    """Name, kernel and machine."""
     for line in capture.lines():
         if found := UNAME.match(line.text):
             name, kernel, machine = found.groups()
             yield Host(origin=capture.origin(line), name=name, kernel=kernel, machine=machine)
             return
-        if re.fullmatch(rf"{KERNEL}-[\w.+\-]{{1,60}}", line.text.strip()):
-            yield Host(origin=capture.origin(line), kernel=line.text.strip())
-            return
+
+
+@probe("uname/release", tells=(Host,), command=("uname", "-r"))
+def release(capture: Capture) -> Iterator[Fact]:
+    """The kernel's release alone, which is known by the command typed before it."""
+    line = next((line for line in capture.lines() if line.text.strip()), None)
+    if line and re.fullmatch(KERNEL, line.text.strip()):
+        yield Host(origin=capture.origin(line), kernel=line.text.strip())
 
 
 @probe(
