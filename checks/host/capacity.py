@@ -21,8 +21,8 @@ SIZES = ("Size", "容量", "大小")
 KINDS = ("Type", "类型")
 BANDS = ((24, 512, 2**30), (16_000, 900_000, 2**20), (16_000_000, 10**12, 2**10))
 """From and to, and the unit that a plain number between them is in; numbers outside could be of two units."""
-MOUNTED = re.compile(r"^\W*\S{1,200} on (/\S{0,200}) type (\w{2,20}) \(([^()]{0,4000})\)")
-TABLED = re.compile(r"^\W*\S{1,200} (/\S{0,200}) (\w{2,20}) ([\w=,.:/+\-]{2,4000}) 0 0\W*$")
+MOUNTED = re.compile(r"^\s*\S{1,200} on (/\S{0,200}) type (\w{2,20}) \(([^()]{0,4000})\)")
+TABLED = re.compile(r"^\s*\S{1,200} (/\S{0,200}) (\w{2,20}) ([\w=,.:/+\-]{2,4000}) 0 0\W*$")
 WANTED = {("/dev/shm", "tmpfs"), ("/", "overlay")}
 TOTALS = ("Mem:", "内存：", "内存:", "記憶體：", "メモリ:", "Speicher:", "Mem：")
 
