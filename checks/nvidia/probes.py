@@ -1,6 +1,6 @@
-"""NVIDIA's lists of devices and parts, its toolkit, its kernel module, and its devices on the PCI bus.
+"""NVIDIA's lists of devices and parts, its toolkit, and its kernel module.
 
-The bus needs no driver to be seen. Parts of a device (MIG) are no devices of their own: they are told under the number
+Parts of a device (MIG) are no devices of their own: they are told under the number
 of the device they are a part of. A list that `nvidia-smi` prints tells no address and no memory.
 """
 
@@ -12,11 +12,6 @@ from collections.abc import Iterator
 from diag.api import Accelerator, Capture, Driver, Fact, Line, Partition, Recognise, Runtime, SeenBy, probe, replace
 
 VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})+")
-BUS = re.compile(
-    r"^\W*(?P<address>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\s+"
-    r"(?:3D controller|VGA compatible controller|Display controller|Processing accelerators)[^:]*:\s*"
-    r"(?P<name>NVIDIA Corporation .*)$"
-)
 TOOLKIT = re.compile(r"Cuda compilation tools, release \d+\.\d+, V(\d{1,3}\.\d{1,3}\.\d{1,6})")
 LISTED = re.compile(r"^\W*(?:GPU ([0-9]{1,4})(?=: \S)|MIG (\S{1,40})\s+Device\s+[0-9]{1,4}(?=:)): (.*)")
 INSTANCE = re.compile(r"^\W*([0-9]{1,4})\s+MIG (\S{1,40})\s+[0-9]{1,4}\s+[0-9]{1,4}\s+[0-9]{1,3}:[0-9]{1,3}\W*$")
@@ -105,20 +100,6 @@ def nvcc(capture: Capture) -> Iterator[Fact]:
         if found := TOOLKIT.search(line.text):
             yield Runtime(origin=capture.origin(line), name="cuda", version=found[1], kind="toolkit")
             return
-
-
-@probe(
-    "lspci",
-    tells=(Accelerator,),
-    command=("lspci", "-nn"),
-    recognise=Recognise(literals=("NVIDIA Corporation",), pattern=BUS.pattern, each=True, lines=40),
-)
-def lspci(capture: Capture) -> Iterator[Fact]:
-    """Each device of the vendor on the bus."""
-    for line in capture.lines():
-        if found := BUS.match(line.text):
-            name = found["name"].partition("(rev ")[0].partition("(prog-if ")[0].strip()
-            yield _device(capture, line, name, address=pci_address(found["address"]), seen_by="pci")
 
 
 @probe(

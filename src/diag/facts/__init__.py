@@ -20,6 +20,7 @@ from diag.facts.device import (
     Platform,
     Reading,
     SeenBy,
+    pci_address,
 )
 from diag.facts.engine import STATES, Engine, EngineState, LaunchArguments, ModelShape
 from diag.facts.host import (
@@ -97,5 +98,6 @@ __all__ = [
     "Unavailable",
     "Vendor",
     "devices",
+    "pci_address",
     "torch_backend",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from msgspec.structs import replace
@@ -29,37 +30,53 @@ class Accelerator(Fact, frozen=True, kw_only=True):
     seen_by: SeenBy = ""
 
 
+PCI_ADDRESS = re.compile(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])")
+
+
+def pci_address(text: str) -> str:
+    """A PCI address in lower case with its domain, of four digits where four are enough; empty where the text is none."""
+    found = PCI_ADDRESS.fullmatch(text)
+    return f"{int(found[1] or '0', 16):04x}:{found[2].lower()}" if found else ""
+
+
 def distinct(told: Iterable[Accelerator]) -> tuple[Accelerator, ...]:
     """One accelerator for each device, although several sources told of it.
 
-    Each source lists the machine's devices in its own way: the one that lists most is taken as the list, and what the
-    others know of the device with the same number is filled in.
+    Each source lists a maker's devices in its own way: of the sources that know more than the bus, the one that lists
+    most is taken as the list, and what the others know of the device with the same address or number is filled in.
     """
-    sources: dict[tuple[str, str], list[Accelerator]] = {}
+    makers: dict[str, dict[tuple[str, str], list[Accelerator]]] = {}
     for device in told:
-        listed = sources.setdefault((device.origin.capture, device.seen_by), [])
+        listed = makers.setdefault(device.vendor, {}).setdefault((device.origin.capture, device.seen_by), [])
         same = next((place for place, one in enumerate(listed) if _same(one, device)), None)
         if same is None:
             listed.append(device)
         else:
             listed[same] = _filled(listed[same], device)
-    ranked = sorted(sources.values(), key=lambda listed: -len(listed))
-    if not ranked:
-        return ()
-    others = {(device.vendor, device.index): device for listed in reversed(ranked[1:]) for device in listed}
-    return tuple(_filled(device, others.get((device.vendor, device.index))) for device in ranked[0])
+    if len(makers) == 2 and "" in makers:
+        unnamed = makers.pop("")
+        makers[next(iter(makers))] |= unnamed
+    return tuple(device for sources in makers.values() for device in _joined(sources.values()))
+
+
+def _joined(sources: Iterable[list[Accelerator]]) -> Iterator[Accelerator]:
+    """The devices of the best list, with what the others know of them."""
+    best, *others = sorted(sources, key=lambda listed: (listed[0].seen_by in ("pci", "node"), -len(listed)))
+    known = [device for listed in others for device in listed]
+    for device in best:
+        for other in known:
+            device = _filled(device, other) if _same(device, other) else device
+        yield device
 
 
 def _same(one: Accelerator, other: Accelerator) -> bool:
-    """Whether two lines of one source are about one device: a table that is printed twice, or two tables."""
+    """Whether two lines are about one device: those of a table that is printed twice, or of two tables."""
     if one.address and other.address:
-        return one.address == other.address
-    return one.index is not None and (one.vendor, one.index) == (other.vendor, other.index)
+        return one.address == other.address and one.index in (other.index, None)
+    return one.index is not None and one.index == other.index
 
 
-def _filled(device: Accelerator, other: Accelerator | None) -> Accelerator:
-    if other is None or device.index is None:
-        return device
+def _filled(device: Accelerator, other: Accelerator) -> Accelerator:
     missing = {name: value for name, value in other.told().items() if name not in device.told()}
     return replace(device, **missing)
 

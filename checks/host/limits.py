@@ -1,0 +1,111 @@
+"""What a process may take: `ulimit -a` of three shells, and `/proc/self/limits`.
+
+Values are the soft limits, in the unit the text has: `ulimit` counts memory in KiB, `/proc/self/limits` in bytes. A
+limit is of the shell or process that was asked; that of an engine started elsewhere can differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from diag.api import Capture, Fact, Recognise, Setting, probe
+
+BY_LETTER = {
+    "c": "core",
+    "d": "data",
+    "f": "fsize",
+    "i": "sigpending",
+    "l": "memlock",
+    "m": "rss",
+    "n": "nofile",
+    "q": "msgqueue",
+    "r": "rtprio",
+    "s": "stack",
+    "t": "cpu",
+    "u": "nproc",
+    "v": "as",
+    "x": "locks",
+}
+"""PAM's names of what `ulimit` has letters for."""
+BY_WORDS = {
+    "locked memory": "memlock",
+    "nofiles": "nofile",
+    "process": "nproc",
+    "stack": "stack",
+    "memory": "rss",
+    "vmemory": "as",
+}
+"""What dash calls them."""
+BY_TITLE = {
+    "Max locked memory": "memlock",
+    "Max open files": "nofile",
+    "Max processes": "nproc",
+    "Max stack size": "stack",
+    "Max address space": "as",
+    "Max resident set": "rss",
+    "Max data size": "data",
+    "Max file size": "fsize",
+    "Max core file size": "core",
+    "Max cpu time": "cpu",
+    "Max file locks": "locks",
+    "Max pending signals": "sigpending",
+    "Max msgqueue size": "msgqueue",
+    "Max realtime priority": "rtprio",
+}
+VALUE = r"(unlimited|[0-9]{1,20})"
+BASH = re.compile(rf"^\W*[a-zA-Z][a-zA-Z \-/]{{3,40}}\((?:[a-z0-9 \-]{{1,20}}, )?-([a-zA-Z])\)\s{{1,40}}{VALUE}\s*$")
+ZSH = re.compile(rf"^\W*-([a-z]): [a-z][a-zA-Z \-()/]{{3,60}}?\s{{1,40}}{VALUE}\s*$")
+DASH = re.compile(
+    rf"^\W*(locked memory|nofiles|process|stack|memory|vmemory)(?:\((?:kbytes|blocks)\))?\s{{1,20}}{VALUE}\s*$"
+)
+TITLED = re.compile(rf"^\W*(Max [a-z][a-z ]{{3,20}}?)\s{{2,24}}{VALUE}\s")
+
+
+@probe(
+    "ulimit",
+    tells=(Setting,),
+    recognise=Recognise(
+        literals=(
+            *(
+                " -l) ",
+                " -n) ",
+                "(-n) ",
+                " -s) ",
+                "(-u) ",
+                " -v) ",
+                "(-x) ",
+                "(-i) ",
+                " -q) ",
+                "(-r) ",
+                " -c) ",
+                " -d) ",
+            ),
+            *("-l: ", "-n: ", "-u: ", "-s: ", "-v: ", "locked memory(kbytes)", "nofiles  ", "stack(kbytes)"),
+        ),
+        pattern=f"{BASH.pattern}|{ZSH.pattern}|{DASH.pattern}",
+        each=True,
+        lines=12,
+    ),
+)
+def ulimit(capture: Capture) -> Iterator[Fact]:
+    """A limit a line, as bash, zsh or dash print them."""
+    for line in capture.lines():
+        found = BASH.match(line.text) or ZSH.match(line.text)
+        worded = None if found else DASH.match(line.text)
+        name = BY_LETTER.get(found[1], "") if found else BY_WORDS[worded[1]] if worded else ""
+        if (match := found or worded) and name:
+            yield Setting(origin=capture.origin(line), kind="limit", name=name, value=match[2])
+
+
+@probe(
+    "proc/limits",
+    tells=(Setting,),
+    path="/proc/self/limits",
+    recognise=Recognise(tuple(f"{title}  " for title in BY_TITLE), TITLED.pattern, each=True, lines=20),
+)
+def proc_limits(capture: Capture) -> Iterator[Fact]:
+    """A limit a line, the soft one first."""
+    for line in capture.lines():
+        if (found := TITLED.match(line.text)) and found[1] in BY_TITLE:
+            yield Setting(origin=capture.origin(line), kind="limit", name=BY_TITLE[found[1]], value=found[2])
