@@ -10,7 +10,20 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from diag.api import Accelerator, Capture, Driver, Fact, Line, Link, Reading, Recognise, Runtime, Unavailable, probe
+from diag.api import (
+    Accelerator,
+    Capture,
+    Driver,
+    Fact,
+    Line,
+    Link,
+    Reading,
+    Recognise,
+    Runtime,
+    Unavailable,
+    pci_address,
+    probe,
+)
 
 BLOCK = re.compile(r"^\W*GPU: ([0-9]{1,4})\s*$")
 FIELD = re.compile(r"^\s*([A-Z][A-Z0-9_]{1,40}):(?:\s+(\S.*))?$")
@@ -127,7 +140,7 @@ def _device(capture: Capture, line: Line, index: int, known: dict[str, str]) -> 
         vendor="amd",
         name="" if name.startswith(("0x", "N/A")) else name,
         index=index,
-        address=address.lower() if ADDRESS.fullmatch(address) else "",
+        address=pci_address(address),
         memory_mib=_mebibytes(known.get("memory_mib", "")),
         architecture=known.get("architecture", "").replace("N/A", ""),
         seen_by="tool",

@@ -23,6 +23,7 @@ from diag.api import (
     Reading,
     Recognise,
     Unavailable,
+    pci_address,
     probe,
     replace,
 )
@@ -42,7 +43,6 @@ ROW = re.compile(r"^\W*([0-9]{1,4})\s")
 DEVICE_ID = re.compile(r"(?:\s|\[)0x[0-9a-f]{4}\b")
 LINKS = re.compile(r"Link Type between two \w+")
 MATRIX = re.compile(r"^\W*((?:GPU|DCU|HCU)[0-9]{1,4})\s+(\S.*)$")
-ADDRESS = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
 CLOCK = re.compile(r"\(?([0-9]{1,6})Mhz\)?")
 TOKENS = {
@@ -191,13 +191,13 @@ def _devices(capture: Capture, devices: dict[int, Told], vendor: str) -> Iterato
         name, address = _name(values), values.get("pci bus", "").split(" ")[0]
         memory = _mebibytes(values, "vram total memory")
         architecture = values.get("gfx version", "")
-        if name or memory or ADDRESS.fullmatch(address):
+        if name or memory or pci_address(address):
             yield Accelerator(
                 origin=capture.origin(line),
                 vendor=vendor,
                 name=name,
                 index=index,
-                address=address.lower() if ADDRESS.fullmatch(address) else "",
+                address=pci_address(address),
                 memory_mib=memory,
                 architecture=architecture if architecture.startswith("gfx") else "",
                 seen_by="tool",

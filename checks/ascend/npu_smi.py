@@ -23,6 +23,7 @@ from diag.api import (
     Reading,
     Recognise,
     Unavailable,
+    pci_address,
     probe,
 )
 
@@ -30,7 +31,6 @@ HEADER = re.compile(r"\| npu-smi \S{1,40}\s+Version:\s*([0-9][\w.]{1,40})")
 COLUMNS = r"\| Bus-Id\s{1,20}\|[^|]{0,60}Memory-Usage\(MB\)"
 REFUSAL = re.compile(r"^\W*(dcmi mod(?:ule|el) initiali[sz]e.*)")
 HEALTH = {"ok", "warning", "alarm", "critical", "unknown"}
-ADDRESS = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 WHOLE = re.compile(r"[0-9]{1,9}")
 PAIR = re.compile(r"([0-9]{1,9})\s{0,9}/\s{0,9}([0-9]{1,9})(?![0-9])")
@@ -110,7 +110,7 @@ def _device(capture: Capture, card: Row, chip: Row, chips: Chips) -> Iterator[Fa
         vendor="ascend",
         name=" ".join(card.words[1:]),
         index=index,
-        address=chip.state.lower() if ADDRESS.fullmatch(chip.state) else "",
+        address=pci_address(chip.state),
         memory_mib=float(total) if total else None,
         seen_by="tool",
     )
@@ -187,7 +187,7 @@ def npu_smi_board(capture: Capture) -> Iterator[Fact]:
     if not (WHOLE.fullmatch(number) and NUMBER.match(software)):
         return
     yield Driver(origin=capture.origin(told["Software Version"][0]), vendor="ascend", version=software)
-    address = bus.lower() if ADDRESS.fullmatch(bus) else ""
+    address = pci_address(bus)
     origin = capture.origin(told["NPU ID"][0])
     device = Accelerator(origin=origin, vendor="ascend", index=int(number), address=address, seen_by="tool")
     yield device

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from diag.api import Capture, Fact, PciDevice, Recognise, Unavailable, probe, replace
+from diag.api import Capture, Fact, PciDevice, Recognise, Unavailable, pci_address, probe, replace
 
 CLASSES = {
     "VGA compatible controller": "0300",
@@ -104,11 +104,6 @@ def lspci(capture: Capture) -> Iterator[Fact]:
         elif address and (detail := DETAIL.match(line.text)):
             found[address] = _filled(found[address], DETAILS[detail[1]](detail[2]))
     yield from filter(_matters, found.values())
-
-
-def pci_address(address: str) -> str:
-    """A PCI address with its domain, of four digits where none was printed."""
-    return address if address.count(":") == 2 else f"0000:{address}"
 
 
 def _header(match: re.Match[str]) -> dict[str, Any]:

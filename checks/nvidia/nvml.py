@@ -8,16 +8,26 @@ What it cannot know: anything where the environment has no `pynvml` (of nvidia-m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from diag.api import Accelerator, Capture, DeviceProcess, Driver, Fact, Origin, Reading, Recognise, Unavailable, probe
+from diag.api import (
+    Accelerator,
+    Capture,
+    DeviceProcess,
+    Driver,
+    Fact,
+    Origin,
+    Reading,
+    Recognise,
+    Unavailable,
+    pci_address,
+    probe,
+)
 
 CHILD = Path(__file__).with_name("_nvml.py")
 SCHEMA = "diag/nvml/1"
-ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])")
 MISSING = ("No module named", "Shared Library Not Found")
 UNITS = {
     "memory.used": "MiB",
@@ -65,8 +75,7 @@ def nvml(capture: Capture) -> Iterator[Fact]:
 def _device(capture: Capture, told: Mapping[str, Any]) -> Iterator[Fact]:
     index, name = _number(told.get("index")), _word(told.get("name"))
     origin = capture.said(name or f"device {index}")
-    found = ADDRESS.fullmatch(_word(told.get("address")))
-    address = f"{int(found[1], 16):04x}:{found[2].lower()}" if found else ""
+    address = pci_address(_word(told.get("address")))
     memory = _number(told.get("memory_mib"))
     yield Accelerator(
         origin=origin,

@@ -9,7 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Capture, Driver, Fact, Line, Partition, Recognise, Runtime, SeenBy, probe, replace
+from diag.api import (
+    Accelerator,
+    Capture,
+    Driver,
+    Fact,
+    Line,
+    Partition,
+    Recognise,
+    Runtime,
+    SeenBy,
+    pci_address,
+    probe,
+    replace,
+)
 
 VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})+")
 TOOLKIT = re.compile(r"Cuda compilation tools, release \d+\.\d+, V(\d{1,3}\.\d{1,3}\.\d{1,6})")
@@ -30,13 +43,6 @@ def _device(
         address=address,
         seen_by=seen_by,
     )
-
-
-def pci_address(address: str) -> str:
-    """A PCI address with a domain of four digits where four are enough, in lower case."""
-    parts = address.lower().split(":")
-    domain = f"{int(parts[0], 16):04x}" if len(parts) == 3 else "0000"
-    return ":".join((domain, *parts[-2:]))
 
 
 @probe(

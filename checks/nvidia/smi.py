@@ -26,6 +26,7 @@ from diag.api import (
     Reading,
     Recognise,
     Unavailable,
+    pci_address,
     probe,
 )
 
@@ -36,7 +37,6 @@ HEAD = r"\| ?GPU\s{1,8}(?:Fan\s{1,8})?Name\s.{0,60}\| Bus-Id\s{1,16}Disp\.A"
 """Other vendors' tools print a table of the same columns, but not of devices that are called GPU."""
 VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})+")
 MODES = {"On", "Off", "N/A", "ERR!", "WDDM", "TCC", "MCDM", "WDM"}
-ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])")
 INDEX = re.compile(r"[0-9]{1,4}")
 USED = re.compile(r"([0-9]{1,9})\s?Mi?B\s{0,8}/\s{0,8}([0-9]{1,9})\s?Mi?B")
 PROCESS_MEMORY = re.compile(r"([0-9]{1,9})Mi?B")
@@ -126,8 +126,8 @@ def _said(capture: Capture, line: Line) -> Iterator[Fact]:
     """The driver of the table's head, or a refusal."""
     if reason := _refusal(line.text):
         yield Unavailable(origin=capture.origin(line), what="nvidia-smi", reason=reason, tells=("Driver",))
-        if (lost := LOST.search(reason)) and (found := ADDRESS.fullmatch(lost[1])):
-            yield _reading(capture, line, ("health", lost[2].strip(), ""), None, _address(found))
+        if (lost := LOST.search(reason)) and (address := pci_address(lost[1])):
+            yield _reading(capture, line, ("health", lost[2].strip(), ""), None, address)
     elif found := HEADER.search(line.text):
         version = found[1] if VERSION.fullmatch(found[1]) else ""
         if version or found[2]:
@@ -147,11 +147,11 @@ def _row(cells: list[str], line: Line) -> Row | None:
         words, told = left.split(), (right.split() or [""])[0]
         if len(words) < 3 or words[-1] not in MODES or not INDEX.fullmatch(words[0]):
             continue
-        found = ADDRESS.fullmatch(told)
-        if not found and told not in ("N/A", ERROR):
+        address = pci_address(told)
+        if not address and told not in ("N/A", ERROR):
             continue
         name = " ".join(words[1:-1])
-        row = Row(line, place, int(words[0]), "" if name == ERROR else name, _address(found) if found else "")
+        row = Row(line, place, int(words[0]), "" if name == ERROR else name, address)
         errors = row.cell(cells, 2)
         row.add("persistence", words[-1] if words[-1] in SWITCH else "", line)
         row.add("ecc.mode", SWITCH.get(errors, ""), line)
@@ -240,8 +240,3 @@ def _process(words: list[str]) -> tuple[int, int, str, float | None] | None:
     memory = PROCESS_MEMORY.fullmatch(rest[-1]) if rest else None
     name = rest[:-1] if memory or rest[-1:] == ["N/A"] else rest
     return int(words[0]), int(words[start]), " ".join(name), float(memory[1]) if memory else None
-
-
-def _address(found: re.Match[str]) -> str:
-    """A PCI address with a domain of four digits where four are enough, in lower case."""
-    return f"{int(found[1], 16):04x}:{found[2].lower()}"

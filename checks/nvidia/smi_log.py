@@ -27,12 +27,12 @@ from diag.api import (
     Partition,
     Reading,
     Recognise,
+    pci_address,
     probe,
     replace,
 )
 
 VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})+")
-ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])")
 NUMBER = re.compile(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?)\s?(?:MiB|MB|C|W|%|MHz|x)?")
 TAG = re.compile(r"<(/?)([A-Za-z_][A-Za-z0-9_]{0,80})(?![A-Za-z0-9_])([^<>]{0,200})>([^<>]*)")
 DEEPEST = 16
@@ -237,7 +237,7 @@ def _log(capture: Capture) -> Iterator[Leaf]:
         words = text.split(maxsplit=2)
         while parents and parents[-1][0] >= indent:
             parents.pop()
-        if len(words) == 2 and words[0] == "GPU" and ADDRESS.fullmatch(words[1]):
+        if len(words) == 2 and words[0] == "GPU" and pci_address(words[1]):
             parents = [(indent, "gpu")]
             yield Leaf(("gpu",), words[1], line)
         elif text and len(key) <= 80:
@@ -271,8 +271,7 @@ def _read(capture: Capture, leaves: Iterable[Leaf]) -> Iterator[Fact]:
     devices: list[Device] = []
     machine: dict[str, tuple[str, Line]] = {}
     for leaf in leaves:
-        if leaf.path == ("gpu",) and (found := ADDRESS.fullmatch(leaf.value)):
-            address = f"{int(found[1], 16):04x}:{found[2].lower()}"
+        if leaf.path == ("gpu",) and (address := pci_address(leaf.value)):
             origin = capture.origin(leaf.line)
             devices.append(Device(Accelerator(origin=origin, vendor="nvidia", address=address, seen_by="tool")))
         elif leaf.path[0] == "gpu" and leaf.path[1:] and devices:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from diag.api import Accelerator, Capture, DeviceProcess, Driver, Fact, Line, Reading, Recognise, probe
+from diag.api import Accelerator, Capture, DeviceProcess, Driver, Fact, Line, Reading, Recognise, pci_address, probe
 
 ASKED = (
     "index,pci.bus_id,name,driver_version,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,"
@@ -76,7 +76,6 @@ LITERALS = (
 )
 HEAD = re.compile(rf"^\W*{FIELD}(?:, ?{FIELD})*\s*$")
 NUMBER = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)(?: ?(?:MiB|C|W|%|MHz))?")
-ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])")
 LOST = {"[GPU is lost]", "[GPU requires reset]", "[Unknown Error]"}
 KNOWN = {*NUMBERS, *WORDS, *NAMED, "pci.bus_id", "gpu_bus_id", "driver_version", "memory.total", "compute_cap"} | {
     *("used_gpu_memory", "used_memory", "clocks_throttle_reasons.active", "clocks_event_reasons.active")
@@ -148,8 +147,7 @@ def _process(capture: Capture, line: Line, row: Mapping[str, str]) -> Iterator[D
 def _device(capture: Capture, line: Line, row: Mapping[str, str], place: int) -> Iterator[Fact]:
     """A device: what it is, and each column of it that is a reading."""
     index = int(row["index"]) if re.fullmatch(r"[0-9]{1,4}", row.get("index", "")) else None
-    found = ADDRESS.fullmatch(row.get("pci.bus_id", row.get("gpu_bus_id", "")))
-    address = f"{int(found[1], 16):04x}:{found[2].lower()}" if found else ""
+    address = pci_address(row.get("pci.bus_id", row.get("gpu_bus_id", "")))
     if index is None and not address and "index" not in row and "timestamp" not in row:
         index = place
     memory = NUMBER.fullmatch(row.get("memory.total", ""))

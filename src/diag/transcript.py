@@ -77,7 +77,7 @@ def _meant(probes: Sequence[Probe], words: tuple[str, ...]) -> Probe | None:
 
 
 def output(part: Capture, probe: Probe) -> Capture:
-    """What a transcript shows of a command; a refusal that names it, or the file asked for, is the command's failure."""
+    """What a transcript shows of a command; a refusal that names it, or the file asked for, is its failure."""
     first = next((line.text.strip() for line in part.lines() if line.text.strip()), "")
     asked = probe.command[0] if probe.command else probe.path
     return replace(part, error=f"FileNotFoundError: {first}") if asked in first and REFUSAL.search(first) else part

@@ -34,7 +34,7 @@ PCI_ADDRESS = re.compile(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2
 
 
 def pci_address(text: str) -> str:
-    """A PCI address in lower case with its domain, of four digits where four are enough; empty where the text is none."""
+    """A PCI address in lower case, its domain of four digits where four are enough; empty where the text is none."""
     found = PCI_ADDRESS.fullmatch(text)
     return f"{int(found[1] or '0', 16):04x}:{found[2].lower()}" if found else ""
 
@@ -71,9 +71,10 @@ def _joined(sources: Iterable[list[Accelerator]]) -> Iterator[Accelerator]:
 
 def _same(one: Accelerator, other: Accelerator) -> bool:
     """Whether two lines are about one device: those of a table that is printed twice, or of two tables."""
-    if one.address and other.address:
-        return one.address == other.address and one.index in (other.index, None)
-    return one.index is not None and one.index == other.index
+    numbered = one.index is not None and other.index is not None
+    if one.address and other.address and one.address != other.address:
+        return False
+    return one.index == other.index if numbered else bool(one.address and other.address)
 
 
 def _filled(device: Accelerator, other: Accelerator) -> Accelerator:
