@@ -41,9 +41,10 @@ KNOWN = ("torch ", "vllm ", "sglang ", "transformers ")
 HEADER = r"^\W*Package\s+Version\b"
 ROW = r"^\s*(?:torch|vllm|sglang|transformers) {2,64}\d[\w.+!\-]*\s*$"
 CONDA_ROW = r"^\s*pytorch {2,64}\d[\w.]* +\S+ +[\w\-/.]+\s*$"
-EXPORTED = re.compile(r"^\W*- (_?[A-Za-z0-9][\w.\-]*)=(\d[\w.!]*)=\w+\s*$")
+EXPORTED = re.compile(r"^\W*- (_?[A-Za-z0-9][\w.\-]*)=(\d[\w.!]*)=[\w.]+\s*$")
 FROZEN_LINE = "|".join(one.pattern for one in (PINNED, EDITABLE, UNVERSIONED))
 MANY = 99
+LAST_ASKED = "torch"
 WHOLE_LIST = 25
 """Packages from which a pasted list is taken for an environment's whole; engines bring more than a hundred."""
 
@@ -121,7 +122,7 @@ def pip_freeze(capture: Capture) -> Iterator[Fact]:
         elif UNVERSIONED.match(line.text):
             whole = False
     yield from told
-    if whole and len(told) >= WHOLE_LIST:
+    if whole and len(told) >= WHOLE_LIST and _whole(told):
         yield PackageList(origin=told[0].origin, count=_count(told))
 
 
@@ -133,7 +134,7 @@ def pip_freeze(capture: Capture) -> Iterator[Fact]:
 def pip_list(capture: Capture) -> Iterator[Fact]:
     """`pip list` and `uv pip list`: a table under `Package Version`, which ends at the first line of another shape.
 
-    Without its header it is read from the first of the packages that are in most of them: so `grep` leaves it.
+    Without its header, as `grep` leaves it, it is read from the first package on that most of them have.
     """
     lines = list(capture.lines())
     headed = "Version" in lines[0].text.split()[1:2]
@@ -183,7 +184,7 @@ def conda_list(capture: Capture) -> Iterator[Fact]:
 @probe(
     "conda/export",
     tells=(Package, Engine),
-    recognise=Recognise(literals=("=",), pattern=EXPORTED.pattern, each=True, lines=1, at_least=4),
+    recognise=Recognise(literals=("=",), pattern=EXPORTED.pattern, each=True, lines=2, at_least=4),
 )
 def conda_export(capture: Capture) -> Iterator[Fact]:
     """`conda env export`: name, version and build; a file without builds says what is wanted, not what is there."""
@@ -193,10 +194,16 @@ def conda_export(capture: Capture) -> Iterator[Fact]:
 
 
 def _listed(told: list[Fact], last: str) -> Iterator[Fact]:
-    """The packages of a table, and that they are all, unless dots stand for those left out."""
+    """The packages of a table, and that they are all, unless dots stand for those left out or the end is missing."""
     yield from told
-    if told and not (last and set(last) <= set("[].… ")):
+    if _whole(told) and not (last and set(last) <= set("[].… ")):
         yield PackageList(origin=told[0].origin, count=_count(told))
+
+
+def _whole(told: list[Fact]) -> bool:
+    """Whether a list, which is in the order of the alphabet, reaches as far as the packages that are asked about."""
+    names = [fact.name for fact in told if isinstance(fact, Package)]
+    return bool(names) and max(names) >= LAST_ASKED and not all(LAST_ASKED in name for name in names)
 
 
 def _count(told: list[Fact]) -> int:

@@ -91,6 +91,7 @@ HYGON = ("gfx92", "gfx936", "gfx938")
 """Architectures of a vendor whose torch calls itself ROCm's."""
 XPU = re.compile(r"\[(\d{1,4})\] _XpuDeviceProperties\(name='([^']+)'")
 XPU_MEMORY = re.compile(r"total_memory=(\d{1,9})MB")
+COMMIT = re.compile(r"(?:git)?[0-9a-f]{6,40}")
 MACHINES = "x86_64|aarch64|arm64|ppc64le|riscv64|loongarch64|s390x"
 PLATFORM = re.compile(rf"^Linux-(.+?)-({MACHINES})(?:-|$)")
 OS = re.compile(rf"^(.*\S)\s+\(({MACHINES})\)$")
@@ -135,7 +136,8 @@ def collect_env(capture: Capture) -> Iterator[Fact]:
         report.listed += _in_block(capture, line, block, value if key in BLOCKS else line.text.strip(), report)
         if package := _package(capture, line):
             report.packages.setdefault((package.name, package.version), package)
-    yield from (*_torch(capture, report.fields, report.told), *report.listed)
+    listed = sorted(report.listed, key=lambda one: isinstance(one, Accelerator) and one.seen_by == "pci")
+    yield from (*_torch(capture, report.fields, report.told), *listed)
     yield from (*_machine(capture, report.told), *report.packages.values())
 
 
@@ -165,7 +167,7 @@ def _in_block(
 
 def _name_of_cpu(line: Line, text: str, report: _Report) -> None:
     """Where there is no `lscpu`: a line with the name alone, `Name: …` or `Name=…`."""
-    label, sign, value = re.sub("[=]", ":", text, count=1).partition(":")
+    label, sign, value = re.sub("[=\uff1a]", ":", text, count=1).partition(":")
     name = value.strip() if label.strip() == "Name" else "" if sign else label.strip()
     if name and set(name) - set("= "):
         report.fields.setdefault("model name", (line, name))
@@ -253,7 +255,7 @@ def _backend(version: str, fields: Fields, told: Fields) -> tuple[str, str]:
         if part.startswith(start) and (name != "cuda" or part[2:3].isdigit()):
             return name, _numbered(part[len(start) :])
     answer = fields.get("cuda used to build pytorch")
-    plain = not part or part.startswith("git")
+    plain = not part or COMMIT.fullmatch(part) is not None
     return ("cpu" if version and answer and answer[1].lower() in NOT_BUILT and plain else ""), ""
 
 

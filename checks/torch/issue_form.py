@@ -51,7 +51,8 @@ ENTRY = re.compile(
 )
 LITERALS = (
     *("GPU", "gpu", "NPU", "Driver", "driver", "Torch", "torch", "CUDA", "ROCm", "CANN", "DTK", "OS", "Hardware"),
-    *("vLLM", "vllm", "SGLang", "sglang", "Platform", "Python", "python", "transformers"),
+    *("vLLM", "vllm", "SGLang", "sglang", "Platform", "Python", "python", "transformers", "Transformers"),
+    *("umpy version", "uggingface_hub", "afetensors version", "ccelerate version", "accelerate", "triton", "diffusers"),
     *("显卡", "驱动", "系统", "型号", "硬件", "加速卡"),
 )
 OF_HANDS = ("gpu", "gpus", "torch", "driver", "显卡", "显卡型号", "gpu型号", "驱动", "显卡驱动")
@@ -83,7 +84,7 @@ MANY = 64
 @probe(
     "issue-form",
     tells=(TorchBuild, Accelerator, Driver, Engine, Host, Package, Python, Runtime),
-    recognise=Recognise(literals=LITERALS, pattern=f"(?i:{ENTRY.pattern})", each=True, lines=3, at_least=2),
+    recognise=Recognise(literals=LITERALS, pattern=f"(?i:{ENTRY.pattern})", each=True, lines=6, at_least=2),
 )
 def issue_form(capture: Capture) -> Iterator[Fact]:
     """The lines of one list; what is said once more under another label is not told again."""
