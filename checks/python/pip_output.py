@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from diag.api import Capture, Engine, Fact, Line, Package, Recognise, canonical, probe
 
 ENGINES = ("vllm", "sglang")
-FIELD = re.compile(r"^\W*(Name|Version|Location): (\S.{0,400}?)\s*$")
+FIELD = re.compile(r"^\W*(Name|Version|Location): (\S.{0,400})$")
 DISTRIBUTION = re.compile(r"[A-Za-z0-9][\w.\-]{0,100}")
 VERSION = re.compile(r"\d[\w.+!\-]{0,80}")
 SATISFIED = re.compile(
@@ -37,7 +37,7 @@ def pip_show(capture: Capture) -> Iterator[Fact]:
     """`pip show` and `uv pip show`: the version is the line after the name, the folder a few lines below."""
     name, named, version, at = "", 0, "", Line(0, "")
     for line in capture.lines():
-        key, value = found.groups() if (found := FIELD.match(line.text)) else ("", "")
+        key, value = found.groups() if (found := FIELD.match(line.text.rstrip())) else ("", "")
         if key == "Name":
             yield from _package(capture, at, name, version)
             name, named, version = value if DISTRIBUTION.fullmatch(value) else "", line.number, ""

@@ -29,7 +29,7 @@ from diag.api import (
 )
 
 KINDS = {
-    "device": "gpu|gpus|gpu type|gpu model|gpu models|gpu models and configuration|npu|hardware|graphics card"
+    "device": "gpu|gpus|gpu type|gpu model|gpu models|gpu models and configuration|npu|xpu|hardware|graphics card"
     "|显卡|显卡型号|gpu型号|加速卡|硬件",
     "driver": "driver|nvidia driver|gpu driver|驱动|显卡驱动|nvidia驱动|nvidia 驱动",
     "torch": "torch|pytorch",
@@ -50,7 +50,22 @@ ENTRY = re.compile(
     re.IGNORECASE,
 )
 LITERALS = (
-    *("GPU", "gpu", "NPU", "Driver", "driver", "Torch", "torch", "CUDA", "ROCm", "CANN", "DTK", "OS", "Hardware"),
+    *(
+        "GPU",
+        "gpu",
+        "NPU",
+        "XPU",
+        "Driver",
+        "driver",
+        "Torch",
+        "torch",
+        "CUDA",
+        "ROCm",
+        "CANN",
+        "DTK",
+        "OS",
+        "Hardware",
+    ),
     *("vLLM", "vllm", "SGLang", "sglang", "Platform", "Python", "python", "transformers", "Transformers"),
     *("umpy version", "uggingface_hub", "afetensors version", "ccelerate version", "accelerate", "triton", "diffusers"),
     *("显卡", "驱动", "系统", "型号", "硬件", "加速卡"),
@@ -77,6 +92,7 @@ SYSTEMS = re.compile(
     re.IGNORECASE,
 )
 PLATFORM = re.compile(r"Linux-(.+?)-(x86_64|aarch64|arm64)(?:-|$)")
+VALUE_CAP = 200
 MANY = 64
 """Devices in one machine beyond which a number is none."""
 
@@ -92,7 +108,7 @@ def issue_form(capture: Capture) -> Iterator[Fact]:
     shown = False
     for line in capture.lines():
         if found := ENTRY.match(line.text):
-            label, value = found["label"].lower(), found["value"].strip(" \t|*`")
+            label, value = found["label"].lower(), found["value"][:VALUE_CAP].strip(" \t|*`")
             shown = shown or bool(found["bar"] or found["bullet"]) or label in OF_HANDS
             kind = LABELS[label]
             facts = list(_facts(capture, line, kind, label, value))

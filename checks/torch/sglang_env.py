@@ -32,7 +32,7 @@ from diag.api import (
 
 INTERPRETER = re.compile(r"^\W*Python: (\d{1,2}\.\d{1,3}\.\d{1,3}\S*) [(|]")
 AVAILABLE = re.compile(r"^\W*(CUDA|ROCM|NPU|XPU|MUSA) available: (True|False)\s*$")
-NUMBERED = re.compile(r"^\W*(?:GPU|NPU|XPU) (\d{1,4}(?:,\d{1,4}){0,255})( Compute Capability)?: (\S.*?)\s*$")
+NUMBERED = re.compile(r"^\W*(?:GPU|NPU|XPU) (\d{1,4}(?:,\d{1,4}){0,255})( Compute Capability)?: (\S.*)$")
 CAPABILITY = re.compile(r"(\d{1,2})\.(\d)")
 DRIVEN = re.compile(r"^\W*(CUDA|ROCM|Ascend) Driver Versions?: (\d[\w.\-]{0,40})")
 VENDORS = {"CUDA": "nvidia", "ROCM": "amd", "Ascend": "ascend"}
@@ -70,8 +70,8 @@ def sglang_env(capture: Capture) -> Iterator[Fact]:
         elif found := NUMBERED.match(line.text):
             numbers = [int(one) for one in found[1].split(",")]
             if not found[2]:
-                devices |= {number: _device(capture, line, found[3], number) for number in numbers}
-            elif (capability := CAPABILITY.fullmatch(found[3])) and answered and answered[0] == "CUDA":
+                devices |= {number: _device(capture, line, found[3].strip(), number) for number in numbers}
+            elif (capability := CAPABILITY.fullmatch(found[3].strip())) and answered and answered[0] == "CUDA":
                 sm = f"sm_{capability[1]}{capability[2]}"
                 devices |= {one: replace(devices[one], architecture=sm) for one in numbers if one in devices}
         elif found := TORCH.match(line.text):
