@@ -45,7 +45,7 @@ KINDS = {
 LABELS = {label: kind for kind, labels in KINDS.items() for label in labels.split("|")}
 WORDS = "|".join(re.escape(label) for label in sorted(LABELS, key=len, reverse=True))
 ENTRY = re.compile(
-    rf"^\s*(?:(?P<bar>\|)|(?P<bullet>[-*\u2022]))?\s*[*`]{{0,2}}(?P<label>{WORDS})[*`]{{0,2}}(?:\s?(?:version|版本))?[*`]{{0,2}}"
+    rf"^\s{{0,40}}(?:(?P<bar>\|)|(?P<bullet>[-*\u2022]))?\s{{0,40}}[*`]{{0,2}}(?P<label>{WORDS})[*`]{{0,2}}(?:\s?(?:version|版本))?[*`]{{0,2}}"
     r"(?: \((?:GPU|accelerator)\?\))?(?(bar)\s{0,40}\||\s?[:\uff1a])[*`]{0,2}\s*(?P<value>\S.*)$",
     re.IGNORECASE,
 )
