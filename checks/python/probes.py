@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -37,8 +36,15 @@ WHEEL = re.compile(
 )
 EDITABLE = re.compile(r"^[\s>]*# Editable .*\(([A-Za-z0-9][\w.\-]*)==(\d[\w.+!\-]*)\)\s*$")
 UNVERSIONED = re.compile(r"^[\s>]*(?:-e \S|[A-Za-z0-9][\w.\-]* @ \S)")
+KNOWN = ("torch ", "vllm ", "sglang ", "transformers ")
+"""Packages that a list has once and at the start of a row."""
+HEADER = r"^\W*Package\s+Version\b"
+ROW = r"^\s*(?:torch|vllm|sglang|transformers) {2,64}\d[\w.+!\-]*\s*$"
+CONDA_ROW = r"^\s*pytorch {2,64}\d[\w.]* +\S+ +[\w\-/.]+\s*$"
+EXPORTED = re.compile(r"^\W*- (_?[A-Za-z0-9][\w.\-]*)=(\d[\w.!]*)=[\w.]+\s*$")
 FROZEN_LINE = "|".join(one.pattern for one in (PINNED, EDITABLE, UNVERSIONED))
 MANY = 99
+LAST_ASKED = "torch"
 WHOLE_LIST = 25
 """Packages from which a pasted list is taken for an environment's whole; engines bring more than a hundred."""
 
@@ -116,54 +122,88 @@ def pip_freeze(capture: Capture) -> Iterator[Fact]:
         elif UNVERSIONED.match(line.text):
             whole = False
     yield from told
-    if whole and len(told) >= WHOLE_LIST:
+    if whole and len(told) >= WHOLE_LIST and _whole(told):
         yield PackageList(origin=told[0].origin, count=_count(told))
 
 
 @probe(
     "pip/list",
     tells=(Package, PackageList, Engine),
-    recognise=Recognise(literals=("Package",), pattern=r"^\W*Package\s+Version\b", lines=2_000),
+    recognise=Recognise(literals=("Package", *KNOWN), pattern=rf"{HEADER}|{ROW}", lines=2_000),
 )
 def pip_list(capture: Capture) -> Iterator[Fact]:
-    """`pip list` and `uv pip list`: a table under `Package Version`, which ends at the first line of another shape."""
-    lines = capture.lines()
-    columns = 2 if next(lines).text.split()[-1:] == ["Version"] else MANY
+    """`pip list` and `uv pip list`: a table under `Package Version`, which ends at the first line of another shape.
+
+    Without its header, as `grep` leaves it, it is read from the first package on that most of them have.
+    """
+    lines = list(capture.lines())
+    headed = "Version" in lines[0].text.split()[1:2]
+    columns = MANY if lines[0].text.split()[2:] and headed else 2
     told: list[Fact] = []
     last = ""
-    for line in lines:
+    for line in lines[headed:]:
         words, last = line.text.split(), line.text.strip()
         if 2 <= len(words) <= columns and NAME.fullmatch(words[0]) and VERSION.fullmatch(words[1]):
             told += _pasted(capture, line, words[0], words[1])
         elif told or not set(last) <= set("- "):
             break
-    yield from _listed(told, last)
+    if headed:
+        yield from _listed(told, last)
+    elif _count(told) > 1:
+        yield from told
 
 
 @probe(
     "conda/list",
     tells=(Package, PackageList, Engine),
-    recognise=Recognise(("# packages in environment at ",), r"^\W*packages in environment at ", lines=2_000),
+    recognise=Recognise(
+        literals=("# packages in environment at ", "pytorch  "),
+        pattern=rf"^\W*packages in environment at |{CONDA_ROW}",
+        lines=2_000,
+    ),
 )
 def conda_list(capture: Capture) -> Iterator[Fact]:
     """`conda list`: name, version, build and channel; one that pip installed has the channel `pypi`."""
     told: list[Fact] = []
     last = ""
-    for line in islice(capture.lines(), 1, None):
+    lines = list(capture.lines())
+    headed = "packages in environment at" in lines[0].text
+    for line in lines[headed:]:
         words, last = line.text.split(), line.text.strip()
         if 3 <= len(words) <= 4 and CONDA_NAME.fullmatch(words[0]) and VERSION.fullmatch(words[1]):
             installer = "pip" if words[-1] == "pypi" else "conda"
             told += _pasted(capture, line, CONDA_NAMES.get(words[0], words[0]).lstrip("_"), words[1], installer)
         elif not last.startswith("#"):
             break
-    yield from _listed(told, last)
+    if headed:
+        yield from _listed(told, last)
+    elif _count(told) > 1:
+        yield from told
+
+
+@probe(
+    "conda/export",
+    tells=(Package, Engine),
+    recognise=Recognise(literals=("=",), pattern=EXPORTED.pattern, each=True, lines=2, at_least=4),
+)
+def conda_export(capture: Capture) -> Iterator[Fact]:
+    """`conda env export`: name, version and build; a file without builds says what is wanted, not what is there."""
+    for line in capture.lines():
+        if found := EXPORTED.match(line.text):
+            yield from _pasted(capture, line, CONDA_NAMES.get(found[1], found[1]).lstrip("_"), found[2], "conda")
 
 
 def _listed(told: list[Fact], last: str) -> Iterator[Fact]:
-    """The packages of a table, and that they are all, unless dots stand for those left out."""
+    """The packages of a table, and that they are all, unless dots stand for those left out or the end is missing."""
     yield from told
-    if told and not (last and set(last) <= set("[].… ")):
+    if _whole(told) and not (last and set(last) <= set("[].… ")):
         yield PackageList(origin=told[0].origin, count=_count(told))
+
+
+def _whole(told: list[Fact]) -> bool:
+    """Whether a list, which is in the order of the alphabet, reaches as far as the packages that are asked about."""
+    names = [fact.name for fact in told if isinstance(fact, Package)]
+    return bool(names) and max(names) >= LAST_ASKED and not all(LAST_ASKED in name for name in names)
 
 
 def _count(told: list[Fact]) -> int:

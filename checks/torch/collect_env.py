@@ -1,14 +1,17 @@
 """torch's `collect_env`, the most pasted report of the field, and what engines add to it.
 
 Reads the old form (`Key: value`) and the sectioned one (`Key    : value`), either cut anywhere. Its "CUDA runtime
-version" is the local toolkit's (nvcc), not what torch was built for; its list of devices is that of `nvidia-smi -L`,
-or on ROCm torch's first device alone. "Could not collect", "N/A" and "No CUDA" are told as nothing.
+version" is the local toolkit's (nvcc), not what torch was built for; its list of devices is that of `nvidia-smi -L`, or
+on ROCm torch's first device alone. Intel's devices are listed twice: those on the bus ("onboard") and those torch
+detects. "Could not collect", "N/A" and "No CUDA" are told as nothing. Its packages are those of the `pip3` found first,
+which may be another interpreter's. The topology that vLLM adds and environment variables are read elsewhere.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from diag.api import (
     Accelerator,
@@ -19,10 +22,12 @@ from diag.api import (
     Host,
     Line,
     Package,
+    Partition,
     Python,
     Recognise,
     Runtime,
     RuntimeKind,
+    SeenBy,
     TorchBuild,
     canonical,
     local,
@@ -37,102 +42,180 @@ NOT_BUILT = ("none", "could not collect")
 """What the report prints where `torch.version.cuda` is None and torch is no ROCm build either."""
 ANSWERS = {"true": True, "yes": True, "false": False, "no": False}
 BORDER = re.compile(r"^\W*(?:Collecting environment information|System Info\s*$)")
+TITLES = r"PyTorch Info\s*$|vLLM Info\s*$|Intel XPU / GPU Info\s*$"
+LABELS = (
+    *("PyTorch version", "CUDA used to build PyTorch", "GPU models and configuration", "Nvidia driver version"),
+    *("Intel GPU models onboard", "vLLM Version"),
+)
+FIRST = ("[pip3] numpy==", "[pip3] nvidia-cublas", "[pip3] nvidia-nccl", "[pip3] torch==", "[conda] nvidia-cublas")
+"""Packages that a list has once: where its head is missing, one of them opens what is left."""
 DEVICES, DRIVER = "gpu models and configuration", "nvidia driver version"
+ONBOARD, DETECTED, INTEL = "intel gpu models onboard", "intel gpu models detected", "intel gpu models"
+INTEL_DRIVERS, CPU = "intel gpu driver version", "cpu"
+BLOCKS = {DEVICES, ONBOARD, DETECTED, INTEL, INTEL_DRIVERS, CPU}
+"""Fields whose value goes on in the lines below."""
+SEEN: Mapping[str, SeenBy] = {DEVICES: "tool", ONBOARD: "pci", DETECTED: "torch", INTEL: "torch"}
 WANTED = {
     *("pytorch version", "is debug build", "cuda used to build pytorch", "rocm used to build pytorch"),
-    *("is cuda available", "is xpu available", "cuda runtime version", "hip runtime version", "rocm version"),
-    *(DEVICES, DRIVER, "vllm version", "sglang version", "sglang", "python version", "python platform"),
-    *("os", "libc version", "hypervisor vendor", "model name", "cpu(s)"),
+    *("hip used to build pytorch", "xpu used to build pytorch", "is cuda available", "is xpu available"),
+    *("cuda runtime version", "hip runtime version", "miopen runtime version", "rocm version"),
+    *("oneapi compiler version", "oneccl version", DRIVER, "vllm version", "sglang version", "sglang"),
+    *("python version", "python platform", "os", "libc version", "hypervisor vendor", "model name", "cpu(s)"),
 }
 KEY_CAP = 48
+BUILT = (
+    ("hip used to build pytorch", "rocm"),
+    ("rocm used to build pytorch", "rocm"),
+    ("cuda used to build pytorch", "cuda"),
+    ("xpu used to build pytorch", "xpu"),
+)
 RUNTIMES: tuple[tuple[str, str, RuntimeKind], ...] = (
     ("cuda runtime version", "cuda", "toolkit"),
     ("rocm version", "rocm", "toolkit"),
     ("hip runtime version", "rocm", "library"),
+    ("miopen runtime version", "miopen", "library"),
+    ("oneapi compiler version", "oneapi", "toolkit"),
+    ("oneccl version", "oneccl", "library"),
 )
-PIP = re.compile(r"\[pip3?\]\s+([A-Za-z0-9][\w.\-]*)==(\d\S*)")
+INTEL_RUNTIMES = {
+    **dict.fromkeys(("intel-opencl-icd", "intel_opencl"), "compute-runtime"),
+    **dict.fromkeys(("libze1", "level_zero"), "level-zero"),
+}
+PIP = re.compile(r"\[(?:pip3?|uv)\]\s+([A-Za-z0-9][\w.\-]*)==(\d\S*)")
 CONDA = re.compile(r"\[conda\]\s+([A-Za-z0-9][\w.\-]*)\s+(\d\S*)\s+\S")
 CONDA_NAMES = {"pytorch": "torch"}
 LISTED = re.compile(r"^[\W_]*GPU (\d{1,4})\s*[:\uff1a]\s*(\S.*)")
-PART = re.compile(r"^\s*MIG \S")
+PART = re.compile(r"^\W*MIG (\d\S*)\s+Device\s+\d")
 ROCM = re.compile(r"\((gfx[0-9a-f]+)[:)]")
+HYGON = ("gfx92", "gfx936", "gfx938")
+"""Architectures of a vendor whose torch calls itself ROCm's."""
+XPU = re.compile(r"\[(\d{1,4})\] _XpuDeviceProperties\(name='([^']+)'")
+XPU_MEMORY = re.compile(r"total_memory=(\d{1,9})MB")
+COMMIT = re.compile(r"(?:git)?[0-9a-f]{6,40}")
 MACHINES = "x86_64|aarch64|arm64|ppc64le|riscv64|loongarch64|s390x"
-PLATFORM = re.compile(rf"^Linux-(.+?)-({MACHINES})(?:-with|$)")
+PLATFORM = re.compile(rf"^Linux-(.+?)-({MACHINES})(?:-|$)")
 OS = re.compile(rf"^(.*\S)\s+\(({MACHINES})\)$")
-MAKERS = (
-    ("nvidia", ("NVIDIA", "Tesla", "GeForce", "TITAN", "Quadro")),
-    ("amd", ("AMD", "Radeon")),
-    ("intel", ("Intel",)),
-)
+
+
+@dataclass
+class _Report:
+    """What was read so far: fields by their keys in lower case, and what stands in lists."""
+
+    fields: dict[str, tuple[Line, str]] = field(default_factory=dict)
+    packages: dict[tuple[str, str], Package] = field(default_factory=dict)
+    listed: list[Accelerator | Partition | Runtime | Driver] = field(default_factory=list)
+
+    @property
+    def told(self) -> Fields:
+        """The fields without those that tell nothing."""
+        return {name: pair for name, pair in self.fields.items() if pair[1].lower() not in NOTHING}
 
 
 @probe(
     "collect-env",
-    tells=(TorchBuild, Accelerator, Driver, Runtime, Python, Host, Package, Engine),
+    tells=(TorchBuild, Accelerator, Partition, Driver, Runtime, Python, Host, Package, Engine),
     recognise=Recognise(
-        literals=("Collecting environment information", "System Info", "PyTorch version", "PyTorch Info"),
-        pattern=BORDER.pattern + r"|^\W*(?:PyTorch Info\s*$|PyTorch version\s*[:\uff1a])",
+        literals=(
+            *("Collecting environment information", "System Info", "PyTorch Info", "Intel XPU / GPU Info"),
+            *(*LABELS, *FIRST),
+        ),
+        pattern=rf"{BORDER.pattern}|^(?!\s*[-*+] )\W*(?:{TITLES}|(?:{'|'.join(LABELS)})\s*[:\uff1a]|(?:pip3|conda)\])",
     ),
 )
 def collect_env(capture: Capture) -> Iterator[Fact]:
     """What one report tells, each fact with the line it stands in."""
-    fields: dict[str, tuple[Line, str]] = {}
-    packages: dict[tuple[str, str], Package] = {}
-    devices: list[Accelerator] = []
-    listing = False
+    report, block = _Report(), ""
     for line in capture.lines():
-        if "pytorch version" in fields and BORDER.match(line.text):
+        if "pytorch version" in report.fields and BORDER.match(line.text):
             break
         key, value = _field(line.text)
         if key in WANTED:
-            fields.setdefault(key, (line, value))
-            listing = key == DEVICES
-        if listing and (device := _device(capture, line, value if key == DEVICES else line.text.strip())):
-            devices.append(device)
-        elif key != DEVICES and not PART.match(line.text):
-            listing = False
+            report.fields.setdefault(key, (line, value))
+        ended = key in WANTED or not line.text.strip()
+        block = key if key in BLOCKS else "" if ended else block
+        report.listed += _in_block(capture, line, block, value if key in BLOCKS else line.text.strip(), report)
         if package := _package(capture, line):
-            packages.setdefault((package.name, package.version), package)
-    told = {name: pair for name, pair in fields.items() if pair[1].lower() not in NOTHING}
-    yield from (*_torch(capture, fields, told), *devices, *_machine(capture, told), *packages.values())
+            report.packages.setdefault((package.name, package.version), package)
+    listed = sorted(report.listed, key=lambda one: isinstance(one, Accelerator) and one.seen_by == "pci")
+    yield from (*_torch(capture, report.fields, report.told), *listed)
+    yield from (*_machine(capture, report.told), *report.packages.values())
 
 
 def _field(text: str) -> tuple[str, str]:
     """A line's key in lower case and its value; without a colon both are empty."""
     key, colon, value = text.replace("\uff1a", ":", 1).partition(":")
-    if not colon or len(key) > KEY_CAP:
+    if not colon or len(key) > KEY_CAP or text.lstrip()[:2] in ("- ", "* "):
         return "", ""
     return key.strip(" \t|>*#_-\u00a0").lower(), value.strip(" \t*")
 
 
-def _device(capture: Capture, line: Line, text: str) -> Accelerator | None:
-    """One device of the list; parts of one (MIG) are none of their own."""
+def _in_block(
+    capture: Capture, line: Line, block: str, text: str, report: _Report
+) -> Iterator[Accelerator | Partition | Runtime | Driver]:
+    """What a line of a list tells: a device or a part of one, what drives them, or the name of the CPU."""
+    if block == CPU:
+        _name_of_cpu(line, text, report)
+    elif block == INTEL_DRIVERS:
+        yield from _intel_driver(capture, line, text)
+    elif block == DEVICES and (part := PART.match(text)):
+        devices = [one for one in report.listed if isinstance(one, Accelerator)]
+        index = devices[-1].index if devices else None
+        yield Partition(origin=capture.origin(line), index=index, name=part[1], vendor="nvidia")
+    elif block and (device := _device(capture, line, block, text, report)):
+        yield device
+
+
+def _name_of_cpu(line: Line, text: str, report: _Report) -> None:
+    """Where there is no `lscpu`: a line with the name alone, `Name: …` or `Name=…`."""
+    label, sign, value = re.sub("[=\uff1a]", ":", text, count=1).partition(":")
+    name = value.strip() if label.strip() == "Name" else "" if sign else label.strip()
+    if name and set(name) - set("= "):
+        report.fields.setdefault("model name", (line, name))
+
+
+def _intel_driver(capture: Capture, line: Line, text: str) -> Iterator[Runtime | Driver]:
+    """A package of the compute runtime on Linux; on Windows the version of the driver."""
+    name, _, version = text.lstrip("* ").partition(":")
+    if version.strip()[:1].isdigit() and name in INTEL_RUNTIMES:
+        yield Runtime(origin=capture.origin(line), name=INTEL_RUNTIMES[name], version=version.strip())
+    elif name[:1].isdigit():
+        yield Driver(origin=capture.origin(line), vendor="intel", version=name.split()[0])
+
+
+def _device(capture: Capture, line: Line, block: str, text: str, report: _Report) -> Accelerator | None:
+    """One device of a list."""
+    origin, seen_by = capture.origin(line), SEEN[block]
+    if found := XPU.search(text):
+        memory = XPU_MEMORY.search(text)
+        mib = float(memory[1]) if memory else None
+        return Accelerator(origin=origin, name=found[2], index=int(found[1]), memory_mib=mib, seen_by=seen_by)
     if found := LISTED.match(text):
-        name, index, architecture = found[2].partition(" (UUID")[0].strip(), int(found[1]), ""
-    elif found := ROCM.search(text):
-        name, index, architecture = text[: found.start()].strip(), 0, found[1]
-    elif _maker(text):
-        name, index, architecture = text.partition("NoGCNArchName")[0], None, ""
-    else:
+        name, index = found[2].partition(" (UUID")[0].strip(), int(found[1])
+        vendor = "nvidia" if name.endswith("(nvgpu)") else ""
+        return Accelerator(origin=origin, vendor=vendor, name=name, index=index, seen_by=seen_by)
+    if block == ONBOARD and text.startswith("* "):
+        return Accelerator(origin=origin, name=text[2:].strip(), seen_by=seen_by)
+    return _rocm_device(capture, line, text, report) if block == DEVICES else None
+
+
+def _rocm_device(capture: Capture, line: Line, text: str, report: _Report) -> Accelerator | None:
+    """Torch's first device: its name, which may be missing, and its architecture, which old builds do not know."""
+    found = ROCM.search(text)
+    name = (text[: found.start()] if found else text.partition("NoGCNArchName")[0]).strip()
+    is_rocm = any(key in report.told for key, backend in BUILT if backend == "rocm")
+    if not found and not (is_rocm and name.lower() not in NOTHING):
         return None
-    return Accelerator(
-        origin=capture.origin(line),
-        vendor="amd" if architecture else _maker(name),
-        name=name,
-        index=index,
-        architecture=architecture,
-        seen_by="torch" if architecture else "tool",
-    )
-
-
-def _maker(name: str) -> str:
-    return next((maker for maker, words in MAKERS if name.startswith(words)), "")
+    architecture = found[1] if found else ""
+    vendor = "amd" if not name and not architecture.startswith(HYGON) else ""
+    origin = capture.origin(line)
+    return Accelerator(origin=origin, vendor=vendor, name=name, index=0, architecture=architecture, seen_by="torch")
 
 
 def _package(capture: Capture, line: Line) -> Package | None:
     """A package that is listed; conda calls one of them by another name than its distribution's."""
     if found := PIP.search(line.text):
-        return Package(origin=capture.origin(line), name=canonical(found[1]), version=found[2], installer="pip")
+        installer = "uv" if "[uv]" in line.text else "pip"
+        return Package(origin=capture.origin(line), name=canonical(found[1]), version=found[2], installer=installer)
     if found := CONDA.search(line.text):
         name = canonical(found[1])
         installer = "pip" if line.text.split()[-1] == "pypi" else "conda"
@@ -143,22 +226,20 @@ def _package(capture: Capture, line: Line) -> Package | None:
 
 
 def _torch(capture: Capture, fields: Fields, told: Fields) -> Iterator[TorchBuild]:
-    if "pytorch version" not in told:
-        return
-    line, words = told["pytorch version"]
-    version = words.split()[0]
-    if not numbers(version):
-        return
+    line, words = told.get("pytorch version", (None, ""))
+    version = words.split()[0] if words and numbers(words) else ""
     backend, backend_version = _backend(version, fields, told)
+    line = line or next((told[key][0] for key, _ in BUILT if key in told), None)
+    if line is None or not (version or backend):
+        return
     asked = "is xpu available" if backend == "xpu" else "is cuda available"
-    debug = ANSWERS.get(fields.get("is debug build", (line, ""))[1].lower())
     answered, answer = fields.get(asked, (line, ""))
     yield TorchBuild(
         origin=capture.origin(line),
         version=version,
         backend=backend,
         backend_version=backend_version,
-        debug=debug,
+        debug=ANSWERS.get(fields.get("is debug build", (line, ""))[1].lower()),
         available=ANSWERS.get(answer.lower()),
         answered=capture.origin(answered) if answer.lower() in ANSWERS else None,
     )
@@ -166,16 +247,16 @@ def _torch(capture: Capture, fields: Fields, told: Fields) -> Iterator[TorchBuil
 
 def _backend(version: str, fields: Fields, told: Fields) -> tuple[str, str]:
     """What torch was built for: as the report says, else by the local part of its version."""
-    for name in ("rocm", "cuda"):
-        if pair := told.get(f"{name} used to build pytorch"):
+    for key, name in BUILT:
+        if pair := told.get(key):
             return name, pair[1].split()[0]
     part = local(version)
     for name, start in (("rocm", "rocm"), ("cuda", "cu"), ("xpu", "xpu"), ("cpu", "cpu")):
         if part.startswith(start) and (name != "cuda" or part[2:3].isdigit()):
             return name, _numbered(part[len(start) :])
     answer = fields.get("cuda used to build pytorch")
-    plain = not part or part.startswith("git")
-    return ("cpu" if answer and answer[1].lower() in NOT_BUILT and plain else ""), ""
+    plain = not part or COMMIT.fullmatch(part) is not None
+    return ("cpu" if version and answer and answer[1].lower() in NOT_BUILT and plain else ""), ""
 
 
 def _numbered(part: str) -> str:
@@ -187,12 +268,12 @@ def _machine(capture: Capture, told: Fields) -> Iterator[Fact]:
     """Driver, runtimes, engines and interpreter, then the host."""
     if (pair := told.get(DRIVER)) and pair[1][0].isdigit():
         yield Driver(origin=capture.origin(pair[0]), vendor="nvidia", version=pair[1].split()[0])
-    for field, name, kind in RUNTIMES:
-        if (pair := told.get(field)) and pair[1][0].isdigit():
+    for key, name, kind in RUNTIMES:
+        if (pair := told.get(key)) and pair[1][0].isdigit():
             origin, version = capture.origin(pair[0]), pair[1].split()[0]
             yield Runtime(origin=origin, name=name, version=version, kind=kind)
-    for field, name in (("vllm version", "vllm"), ("sglang", "sglang"), ("sglang version", "sglang")):
-        if (pair := told.get(field)) and pair[1][0].isdigit():
+    for key, name in (("vllm version", "vllm"), ("sglang", "sglang"), ("sglang version", "sglang")):
+        if (pair := told.get(key)) and pair[1][0].isdigit():
             yield Engine(origin=capture.origin(pair[0]), name=name, version=pair[1].split()[0].partition("@")[0])
     if (pair := told.get("python version")) and pair[1][0].isdigit():
         yield Python(origin=capture.origin(pair[0]), version=pair[1].split()[0])

@@ -1,4 +1,4 @@
-"""What torch says of itself: its own child, its warnings, and the list that people write by hand."""
+"""What torch says of itself: its own child, and its warnings."""
 
 from __future__ import annotations
 
@@ -39,16 +39,12 @@ LIBRARIES = (
 )
 TELLERS = {"ncclGetVersion": "nccl", "cudaRuntimeGetVersion": "cuda"}
 CAPABILITY = " with CUDA capability "
+NAMES = ("NVIDIA", "Tesla", "GeForce", "TITAN", "Quadro")
+"""How the name of a device begins, whatever a launcher printed before it."""
 ARCHITECTURE = re.compile(r"(?:sm|compute)_\w{1,6}")
-MAKERS = (
-    ("nvidia", ("NVIDIA", "Tesla", "GeForce", "TITAN", "Quadro")),
-    ("amd", ("AMD", "Radeon")),
-    ("intel", ("Intel",)),
-)
 NO_TORCH = "No module named 'torch'"
 NOT_FOUND = re.compile(r"^\W{0,3}(?:\S.* )?ModuleNotFoundError: No module named 'torch'\s*$")
 """Not where it is set in by more: so pip prints what a package's build met in an environment of its own."""
-FORM = re.compile(r"^\s*[-*]\s+(GPU|PyTorch [Vv]ersion|Driver Version)\b[^:]*:\s*(\S.*)")
 
 
 @probe(
@@ -161,10 +157,6 @@ def _warned(capture: Capture, warnings: Iterable[str]) -> Iterator[Fact]:
             yield told
 
 
-def _vendor(name: str) -> str:
-    return next((maker for maker, words in MAKERS if name.startswith(words)), "")
-
-
 @probe(
     "torch/driver-warning",
     tells=(Driver,),
@@ -207,7 +199,7 @@ def _unfit(capture: Capture, line: Line) -> Accelerator | None:
     architecture = ARCHITECTURE.match(after)
     if not (capability and architecture and UNFIT in after):
         return None
-    starts = [before.find(word) for _, words in MAKERS[:1] for word in words if word in before]
+    starts = [before.find(word) for word in NAMES if word in before]
     name = before[min(starts) :] if starts else before.rpartition("| ")[2]
     return Accelerator(
         origin=capture.origin(line),
@@ -234,31 +226,3 @@ def import_error(capture: Capture) -> Iterator[Fact]:
     if line := next((line for line in capture.lines() if NOT_FOUND.match(line.text)), None):
         origin, reason = capture.origin(line), line.text.strip()
         yield Unavailable(origin=origin, what="torch", reason=reason, how="missing", tells=("TorchBuild",))
-
-
-@probe(
-    "issue-form",
-    tells=(TorchBuild, Accelerator, Driver),
-    recognise=Recognise(
-        literals=("GPU", "PyTorch Version", "PyTorch version", "Driver Version"),
-        pattern=FORM.pattern,
-        each=True,
-        lines=6,
-        at_least=2,
-    ),
-)
-def issue_form(capture: Capture) -> Iterator[Fact]:
-    """The bullets in which people name their device, driver and torch by hand."""
-    for line in capture.lines():
-        found = FORM.match(line.text)
-        if found is None:
-            continue
-        key, value = found[1].lower(), found[2].strip()
-        if key == "gpu":
-            yield Accelerator(origin=capture.origin(line), vendor=_vendor(value), name=value)
-        elif not value[0].isdigit():
-            continue
-        elif key == "driver version":
-            yield Driver(origin=capture.origin(line), vendor="nvidia", version=value.split()[0])
-        else:
-            yield TorchBuild(origin=capture.origin(line), version=value.split()[0])
