@@ -161,7 +161,7 @@ def _in_block(
         devices = [one for one in report.listed if isinstance(one, Accelerator)]
         index = devices[-1].index if devices else None
         yield Partition(origin=capture.origin(line), index=index, name=part[1], vendor="nvidia")
-    elif block and (device := _device(capture, line, block, text, report)):
+    elif block and (device := _device(capture, line, block, text)):
         yield device
 
 
@@ -182,7 +182,7 @@ def _intel_driver(capture: Capture, line: Line, text: str) -> Iterator[Runtime |
         yield Driver(origin=capture.origin(line), vendor="intel", version=name.split()[0])
 
 
-def _device(capture: Capture, line: Line, block: str, text: str, report: _Report) -> Accelerator | None:
+def _device(capture: Capture, line: Line, block: str, text: str) -> Accelerator | None:
     """One device of a list."""
     origin, seen_by = capture.origin(line), SEEN[block]
     if found := XPU.search(text):
@@ -195,15 +195,18 @@ def _device(capture: Capture, line: Line, block: str, text: str, report: _Report
         return Accelerator(origin=origin, vendor=vendor, name=name, index=index, seen_by=seen_by)
     if block == ONBOARD and text.startswith("* "):
         return Accelerator(origin=origin, name=text[2:].strip(), seen_by=seen_by)
-    return _rocm_device(capture, line, text, report) if block == DEVICES else None
+    return _first_device(capture, line, text) if block == DEVICES else None
 
 
-def _rocm_device(capture: Capture, line: Line, text: str, report: _Report) -> Accelerator | None:
-    """Torch's first device: its name, which may be missing, and its architecture, which old builds do not know."""
+def _first_device(capture: Capture, line: Line, text: str) -> Accelerator | None:
+    """Torch's first device, where `nvidia-smi` was not there to list them: in the line of the label, by its name.
+
+    On ROCm the architecture follows it, which old builds do not know; the name may be missing.
+    """
     found = ROCM.search(text)
     name = (text[: found.start()] if found else text.partition("NoGCNArchName")[0]).strip()
-    is_rocm = any(key in report.told for key, backend in BUILT if backend == "rocm")
-    if not found and not (is_rocm and name.lower() not in NOTHING):
+    labelled = _field(line.text)[0] == DEVICES
+    if not found and not (labelled and name.lower() not in NOTHING):
         return None
     architecture = found[1] if found else ""
     vendor = "amd" if not name and not architecture.startswith(HYGON) else ""

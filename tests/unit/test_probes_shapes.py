@@ -80,7 +80,10 @@ def test_names_that_are_cut_or_not_told() -> None:
 
 def test_half_a_table() -> None:
     assert table(row(0).split("\n")[0])["devices"] == {"nvidia NVIDIA H100 80GB HBM3 0000:1a:00.0 tool": 1}
-    assert table(row(0), head="| GPU  Name        Persistence-M| Bus-Id        Disp.A |\n").keys() == {"devices"}
+    assert table(row(0), head="| GPU  Name        Persistence-M| Bus-Id        Disp.A |\n").keys() == {
+        "devices",
+        "readings",
+    }
 
 
 @pytest.mark.parametrize("memory", ["Not Supported", "N/A /  N/A", "ERR! / ERR!"])
@@ -163,8 +166,8 @@ def test_xpu_is_asked_whether_it_is_available() -> None:
         ),
         (" AMD Instinct MI300X (gfx942:sramecc+:xnack-)", {"amd AMD Instinct MI300X gfx942 torch": 1}),
         ("  (gfx1201)", {"amd gfx1201 torch": 1}),
-        (" AMD Instinct MI100NoGCNArchNameOnOldPyTorch", {"amd AMD Instinct MI100 tool": 1}),
-        (" GeForce GTX 1080", {"nvidia GeForce GTX 1080 tool": 1}),
+        (" AMD Instinct MI100NoGCNArchNameOnOldPyTorch", {"amd AMD Instinct MI100 torch": 1}),
+        (" GeForce GTX 1080", {"nvidia GeForce GTX 1080 torch": 1}),
         ("\nGPU 0: NVIDIA A10\n\nNVIDIA H100 is better\nGPU 1: NVIDIA H100\n", {"nvidia NVIDIA A10 tool": 1}),
         (" Could not collect", {}),
     ],
@@ -202,12 +205,12 @@ def test_what_is_wanted_is_not_installed(text: str) -> None:
 
 
 def test_a_list_with_something_left_out_is_not_whole() -> None:
-    rows = "".join(f"package{number} 1.{number}\n" for number in range(30))
+    rows = "".join(f"yarl{number} 1.{number}\n" for number in range(30))
     whole = [
         examined(f"Package Version\n------- ---\n{rows}{end}").facts.first(PackageList) for end in ("", "...\n", "\nx")
     ]
     assert [bool(one) for one in whole] == [True, False, True]
-    frozen = "".join(f"package{number}==1.{number}\n" for number in range(30))
+    frozen = "".join(f"yarl{number}==1.{number}\n" for number in range(30))
     for more in ("-e git+https://example.org/vllm.git@0a1b2c#egg=vllm\n", "numpy @ file:///croot/numpy_1/work\n"):
         assert examined(frozen + more).facts.first(PackageList) is None
     assert examined(frozen).facts.first(PackageList)
