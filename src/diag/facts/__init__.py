@@ -21,7 +21,7 @@ from diag.facts.device import (
     Reading,
     SeenBy,
 )
-from diag.facts.engine import STATES, Engine, EngineState, LaunchArguments, ModelShape
+from diag.facts.engine import STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
 from diag.facts.host import (
     Container,
     DeviceNode,
@@ -36,7 +36,7 @@ from diag.facts.host import (
     Service,
     Setting,
 )
-from diag.facts.reference import DeviceModel, Reference, RuntimeDriver, Vendor
+from diag.facts.reference import DeviceModel, EngineFlag, Reference, RuntimeDriver, Vendor
 from diag.facts.software import (
     Driver,
     Library,
@@ -61,6 +61,7 @@ __all__ = [
     "DeviceTrial",
     "Driver",
     "Engine",
+    "EngineFlag",
     "EngineState",
     "F",
     "Fact",
@@ -71,6 +72,7 @@ __all__ = [
     "Installation",
     "KernelModule",
     "LaunchArguments",
+    "LaunchCommand",
     "Library",
     "Link",
     "MemoryBandwidth",
