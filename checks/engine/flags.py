@@ -147,7 +147,7 @@ class Grammar:
             word = words[place]
             place += 1
             if not FLAG.match(word):
-                positional += [word] if word != "--" else []
+                positional += [word] if word.strip("-.\u2026") else []
                 continue
             written, has_value, value = word.partition("=")
             name, row, off = self.known(written)

@@ -36,7 +36,7 @@ LAUNCH = re.compile(
 RUNS = re.compile(r"(?<![\w-])(?:docker|podman|nerdctl|kubectl)\s{1,64}(?:container\s)?run(?=\s)")
 FIRST = re.compile(
     r"(?:.*/)?(?:vllm|sglang|python[\d.]*|docker|podman|nerdctl|kubectl|sudo|nohup|env|exec|time|timeout|numactl|taskset"
-    r"|nice|stdbuf|setsid|uv|uvx|poetry|pdm|pixi|conda|micromamba|srun|mpirun|torchrun|accelerate|ray|nsys|ncu|rocprof\w*"
+    r"|nice|opentelemetry-instrument|stdbuf|setsid|uv|uvx|poetry|pdm|pixi|conda|micromamba|srun|mpirun|torchrun|accelerate|ray|nsys|ncu|rocprof\w*"
     r"|bash|sh|zsh|ssh|tmux|screen|strace|gdb|start|call|export|[A-Za-z_]\w*=.*)",
     re.DOTALL,
 )
@@ -91,18 +91,8 @@ LITERALS = (
     *("vllm serve", "vllm bench", "vllm run-batch", "vllm.entrypoints", "sglang serve", "sglang.launch_server"),
     *("sglang.bench_", "sglang_router", "docker run", "podman run", "nerdctl run", "kubectl run", "vllm/vllm-openai"),
     *("export ", "$env:", "set VLLM", "Environment=", " --", "\t--", "\u2014", " -tp ", " -pp ", " -dp ", " \\", "}'"),
-    *(
-        "--max-",
-        "--model",
-        "--port",
-        "--host",
-        "--served",
-        "--tensor",
-        "--gpu-mem",
-        "--mem-frac",
-        "--enable",
-        "--trust",
-    ),
+    *("Qwen/", "meta-llama/", "deepseek-ai/", "mistralai/", "zai-org/", "--dtype", "--max-", "--model", "--port"),
+    *("--host", "--served", "--tensor", "--gpu-mem", "--mem-frac", "--enable", "--trust", "command:", "args:"),
 )
 
 
@@ -113,7 +103,8 @@ LITERALS = (
     recognise=Recognise(
         literals=LITERALS,
         pattern=rf"{LAUNCH.pattern.replace('?P<', '?P<_')}|{RUNS.pattern}|vllm/vllm-openai|\s\\\s*$|^[^#]*\}}'"
-        r"|^\W*(?:export|set|Environment=|\$env:)\W*[A-Za-z_]\w*\s?=|^\s*(?:--?|\u2014)[A-Za-z]",
+        r"|^\W*(?:export|set|Environment=|\$env:)\W*[A-Za-z_]\w*\s?=|^\s*(?:--?|\u2014)[A-Za-z]|^\s+[\w.-]+/[\w.-]+\s*$"
+        rf"|^{YAML_KEY.pattern}",
         each=True,
         lines=40,
     ),
@@ -121,36 +112,15 @@ LITERALS = (
 def launch(capture: Capture) -> Iterator[Fact]:
     """Each command that starts an engine, and the container it is started in."""
     found = list(_found(capture))
-    if any(not one.hashed for one in found):
-        found = [one for one in found if not one.hashed]
     seen = set()
-    for one in found:
-        if (one.command, one.container) not in seen:
-            seen.add((one.command, one.container))
-            yield from one.facts(capture)
+    for told in [told for hashed, told in found if not hashed] or [told for _, told in found]:
+        if (same := repr([one.told() for one in told])) not in seen:
+            seen.add(same)
+            yield from told
 
 
-@dataclass(frozen=True)
-class Found:
-    """A command that starts an engine, the container it runs in, and the line it begins on."""
-
-    line: Line
-    command: LaunchCommand | None
-    container: Container | None
-    hashed: bool
-    running: bool
-
-    def facts(self, capture: Capture) -> Iterator[Fact]:
-        """The facts, each with its origin."""
-        origin = capture.origin(self.line)
-        if self.command:
-            yield Engine(origin=origin, name=self.command.engine, role="running" if self.running else "planned")
-            yield replace(self.command, origin=origin)
-        if self.container:
-            yield replace(self.container, origin=origin)
-
-
-def _found(capture: Capture) -> Iterator[Found]:
+def _found(capture: Capture) -> Iterator[tuple[bool, list[Fact]]]:
+    """What each command tells, and whether it stands behind `#`."""
     shell, asked = Shell(), capture.kind == "asked"
     for typed in _typed(list(capture.lines())):
         commands, whole = _commands(typed.text)
@@ -158,13 +128,17 @@ def _found(capture: Capture) -> Iterator[Found]:
             return
         for start, words in commands:
             words = shell.run(words)
-            command, container = (
-                shell.launched(words) if words and (asked or FIRST.fullmatch(words[0])) else (None, None)
-            )
+            if not words or not (asked or FIRST.fullmatch(words[0])):
+                continue
+            command, container = shell.launched(words)
             if command and not (asked or _meant(command.words)):
-                command = container = None
-            if command or container:
-                yield Found(typed.line_at(start), command, container, typed.hashed, typed.running)
+                continue
+            origin, told = capture.origin(typed.line_at(start)), list[Fact]()
+            if command:
+                told.append(Engine(origin=origin, name=command.engine, role="running" if typed.running else "planned"))
+            told += [replace(one, origin=origin) for one in (command, container) if one]
+            if told:
+                yield typed.hashed, told
 
 
 @dataclass
@@ -340,7 +314,7 @@ def _command(words: Sequence[str], image: str) -> LaunchCommand | None:
         elif serves or (words[0].startswith("-") and not words[0].startswith(("-c", "-lc"))):
             words = (engine, "serve", *words)
         found = LAUNCH.search(" ".join(words))
-    if not found or "--help" in words or "-h" in words:
+    if not found or any(re.match(r"-h$|--help(?:=|$)", word) for word in words):
         return None
     name = found["program"] or found["module"]
     return LaunchCommand(origin=NOWHERE, engine=name, words=tuple(words), image=image)
@@ -372,7 +346,8 @@ class Ran:
     def container(self, runtime: str) -> Container:
         """The container as it is asked for."""
         named = {name: value.strip("\"'") for name, value in self.options}
-        devices = [value for name, value in self.options if name == "device" and value.startswith("/")]
+        devices = [value for name, value in self.options if name == "device"]
+        offered = [value for value in devices if value.startswith("nvidia.com/gpu=")]
         return Container(
             origin=NOWHERE,
             runtime="kubernetes" if runtime == "kubectl" else runtime,
@@ -382,8 +357,8 @@ class Ran:
             privileged=True if named.get("privileged", "false") in ("", "true") else None,
             ipc=named.get("ipc", ""),
             shm_bytes=_bytes(named.get("shm-size", "")),
-            devices=tuple(value.partition(":")[0] for value in devices),
-            gpus=named.get("gpus", "").removeprefix("device="),
+            devices=tuple(value.partition(":")[0] for value in devices if value not in offered),
+            gpus=(named.get("gpus") or next(iter(offered), "")).rpartition("=")[2],
         )
 
 

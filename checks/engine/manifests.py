@@ -32,6 +32,7 @@ KEPT = frozenset(
 OF_KUBERNETES = frozenset(("args", "env", "envFrom", "volumeMounts", "resources", "imagePullPolicy", "securityContext"))
 ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^,\[\]"'][^,\]]*))\s*,?""")
 QUOTED = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
+BLOCK = re.compile(r"[|>][+-]?\d?")
 COMMENT = re.compile(r"\s+#\s.*")
 NAMED = re.compile(r"""\s*-?\s*(?:"?name"?)\s*:\s*["']?([\w.]+)""")
 VALUE = re.compile(r"""\s*-?\s*value\s*:\s*(.*?)\s*$""")
@@ -60,7 +61,7 @@ COLUMNS = 64
                 "ports:",
             ),
             *("restart:", "value:", "privileged:", " --", '"--', "'--", '- "', "- '", 'CMD ["', 'ENTRYPOINT ["'),
-            *("device_ids", "healthcheck:", "imagePullPolicy"),
+            *("device_ids", "healthcheck:", "imagePullPolicy", "- name:", "containers:", "services:"),
         ),
         pattern=r"^\W*(?:\w[\w./]*[\"']?\s*:(?:\s|$)|-\s+[\"'\w./-]|--?[a-z]|[\"']--?[a-z]|CMD \[|ENTRYPOINT \[)",
         each=True,
@@ -87,7 +88,7 @@ class Entry:
         """The words of a command: the items of a list, or those that a shell makes of a string."""
         if self.rest.startswith("["):
             return [one[0] or one[1] or one[2].strip() for one in ITEM.findall(_flow(self.rest, self.below))]
-        rest = "" if re.fullmatch(r"[|>][+-]?\d?", self.rest) else self.rest
+        rest = "" if BLOCK.fullmatch(self.rest) else self.rest
         if not rest and self.below and self.below[0].lstrip().startswith("- "):
             return list(map(_plain, _items(self.below)))
         text = "\n".join((_plain(rest), *self.below) if rest else self.below)
@@ -118,7 +119,7 @@ def _plain_line(line: str) -> str:
 
 def _flow(rest: str, below: Sequence[str]) -> str:
     """A list in brackets without them, over as many lines as it takes."""
-    return "\n".join((rest, *below))[1:].rpartition("]")[0] or "\n".join((rest, *below))[1:]
+    return COMMENT.sub("", "\n".join((rest, *below))).strip()[1:].removesuffix("]")
 
 
 def _items(lines: Sequence[str]) -> Iterator[str]:
@@ -127,11 +128,19 @@ def _items(lines: Sequence[str]) -> Iterator[str]:
     item: list[str] = []
     for line in lines:
         if line[column : column + 2] == "- " and not line[:column].strip():
-            yield from ["\n".join(item)] if item else []
+            yield from _joined(item)
             item = [line[column + 2 :].strip()]
         elif line.strip() and not line.lstrip().startswith("#"):
-            item = [line.strip()] if item in (["|"], [">"], ["|-"], [">-"]) else [*item, line.strip()]
-    yield from ["\n".join(item)] if item else []
+            item.append(line.strip())
+    yield from _joined(item)
+
+
+def _joined(item: Sequence[str]) -> Iterator[str]:
+    """An item as one text: a block that is kept (`|`) in its lines, any other in one."""
+    if item and BLOCK.fullmatch(item[0]):
+        yield ("\n" if item[0].startswith("|") else " ").join(item[1:])
+    elif item:
+        yield " ".join(item)
 
 
 def _plain(scalar: str) -> str:
