@@ -23,6 +23,7 @@ MODULES = {
     "sglang_router": "router",
 }
 PROGRAMS = ("vllm", "sglang")
+SUBCOMMANDS = ("serve", "bench", "launch", "run-batch")
 NESTED = ("bench", "launch")
 """Subcommands that have subcommands of their own."""
 ENDS = re.compile(r"[;&|)]{1,2}|\d?>{1,2}.*|&>{1,2}.*|<")
@@ -77,7 +78,7 @@ def _started(words: tuple[str, ...]) -> Start:
         if word == "-m" and (following in MODULES or following.startswith("sglang.bench")):
             subcommand = MODULES.get(following) or following.partition(".")[2]
             return Start(subcommand, _own(words[place + 2 :]), words[:place])
-        if word.rpartition("/")[2] in PROGRAMS and following and not following.startswith("-"):
+        if word.rpartition("/")[2] in PROGRAMS and following in SUBCOMMANDS:
             nested = following in NESTED and place + 2 < len(words)
             subcommand = f"{following} {words[place + 2]}" if nested else following
             return Start(subcommand, _own(words[place + 2 + nested :]), words[:place])
@@ -143,6 +144,7 @@ class Grammar:
     def read(self, words: tuple[str, ...]) -> Read:
         """The model, the flags with their values, and the flags that are not known."""
         read, positional, place = Read(), list[str](), 0
+        meant: dict[str, tuple[str, EngineFlag | None, bool]] = {}
         while place < len(words):
             word = words[place]
             place += 1
@@ -150,7 +152,9 @@ class Grammar:
                 positional += [word] if word.strip("-.\u2026") else []
                 continue
             written, has_value, value = word.partition("=")
-            name, row, off = self.known(written)
+            if written not in meant:
+                meant[written] = self.known(written)
+            name, row, off = meant[written]
             if not has_value and not off:
                 taken = _taken(row, words, place)
                 value, place = " ".join(words[place : place + taken]), place + taken
@@ -190,7 +194,10 @@ def _opposites(head: str) -> Iterator[str]:
 
 def _taken(row: EngineFlag | None, words: tuple[str, ...], place: int) -> int:
     """How many of the words that follow a flag are its value."""
-    following = next((count for count, word in enumerate(words[place:]) if FLAG.match(word)), len(words) - place)
+    end = place
+    while end < len(words) and not FLAG.match(words[end]):
+        end += 1
+    following = end - place
     if row and row.takes == "many":
         return following
     if row and row.takes == "none":

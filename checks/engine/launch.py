@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 from diag.api import (
@@ -42,8 +43,8 @@ FIRST = re.compile(
 )
 """Words that a command begins with which starts an engine: its programs, and those that start others."""
 LABEL = re.compile(
-    r"(?i)(?:[\w '()/-]{0,40}\b(?:command|cmd|script|launch|start|run|server|cli)[\w '()/-]{0,20}"
-    r"|\w{0,12}(?:\u547d\u4ee4|\u811a\u672c|\u542f\u52a8)\w{0,6}|ExecStart)\s{0,4}[:=\uff1a]\s*(?=[\w./$`'\"])"
+    r"(?i)(?:[\w '()/-]{0,40}\b(?:command|cmd|script|launch|start|run|server|cli)[\w '()-]{0,20}(?::\s+|\uff1a\s*)"
+    r"|\w{0,12}(?:\u547d\u4ee4|\u811a\u672c|\u542f\u52a8)\w{0,6}\s?[:\uff1a]\s*|ExecStart\s?=\s*)(?=[\w./$`'\"])"
 )
 PROMPT = re.compile(
     r"\s*(?:\d{1,3}[.)]\s+|[-*\u2022]\s+|\+{1,3}\s+)?(?:\([\w. -]{1,64}\)\s*)*"
@@ -104,6 +105,7 @@ LITERALS = (
         literals=LITERALS,
         pattern=rf"{LAUNCH.pattern.replace('?P<', '?P<_')}|{RUNS.pattern}|vllm/vllm-openai|\s\\\s*$|^[^#]*\}}'"
         r"|^\W*(?:export|set|Environment=|\$env:)\W*[A-Za-z_]\w*\s?=|^\s*(?:--?|\u2014)[A-Za-z]|^\s+[\w.-]+/[\w.-]+\s*$"
+        r"|^\s+(?:\S{1,200}\s+){1,3}--?[a-z]"
         rf"|^{YAML_KEY.pattern}",
         each=True,
         lines=40,
@@ -158,8 +160,11 @@ class Typed:
 
     def line_at(self, offset: int) -> Line:
         """The line of a place in the text."""
-        ends = list(accumulate(len(CONTINUED.sub("", part)) + 1 for part in self.parts))
-        return self.lines[min(bisect_right(ends, offset), len(self.lines) - 1)]
+        return self.lines[min(bisect_right(self._ends, offset), len(self.lines) - 1)]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(len(CONTINUED.sub("", part)) + 1 for part in self.parts))
 
 
 def _typed(lines: Sequence[Line]) -> Iterator[Typed]:
@@ -327,7 +332,7 @@ def _engine_of(image: str) -> str:
 def _meant(words: Sequence[str]) -> bool:
     """Whether words are a command, not prose about one: at most a model stands before the first flag."""
     for place, (word, following) in enumerate(pairwise(words)):
-        if following.startswith(("vllm.", "sglang")) or word.rpartition("/")[2] in ("vllm", "sglang"):
+        if LAUNCH.fullmatch(f"{word.rpartition('/')[2]} {following}"):
             rest = words[place + 2 + (following == "bench") :]
             before = next((count for count, one in enumerate(rest) if FLAG.match(one)), len(rest))
             named = bool(rest) and (before < len(rest) or bool(re.search(r"[/\d$<~.{]", rest[0])))
@@ -365,10 +370,13 @@ class Ran:
 def _ran(words: Sequence[str]) -> Ran:
     """The parts of what stands after `docker run`."""
     options: list[tuple[str, str]] = []
-    place, bare = 0, list[str]()
+    # The first word after `kubectl run` is the name of the pod.
+    place, bare = int(any(word.startswith("--image=") for word in words) and not words[0].startswith("-")), list[str]()
     while place < len(words) and not bare:
         name, equals, value = words[place].partition("=")
         place += 1
+        if words[place - 1] == "--":
+            break
         if not name.startswith("-"):
             bare.append(words[place - 1])
         elif not name.startswith("--") and len(name) > 2 and name[1] in "vepuwlh":
@@ -379,11 +387,8 @@ def _ran(words: Sequence[str]) -> Ran:
             options.append((name.lstrip("-"), words[place]))
             place += 1
     named = dict(options)
-    rest = words[place:]
-    if "image" in named:
-        rest = rest[rest.index("--") + 1 :] if "--" in rest else ()
     entry = (named["entrypoint"],) if named.get("entrypoint") else ()
-    return Ran(tuple(options), named.get("image") or "".join(bare), (*entry, *rest))
+    return Ran(tuple(options), named.get("image") or "".join(bare), (*entry, *words[place:]))
 
 
 def _bytes(size: str) -> int | None:

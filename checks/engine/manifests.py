@@ -65,7 +65,6 @@ COLUMNS = 64
         ),
         pattern=r"^\W*(?:\w[\w./]*[\"']?\s*:(?:\s|$)|-\s+[\"'\w./-]|--?[a-z]|[\"']--?[a-z]|CMD \[|ENTRYPOINT \[)",
         each=True,
-        at_least=2,
         lines=25,
     ),
 )
