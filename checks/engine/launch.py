@@ -65,6 +65,7 @@ DASHES = re.compile(r"(?<!\S)[\u2013\u2014]-?(?=[A-Za-z])")
 FLAG = re.compile(r"\s*--?[A-Za-z]")
 CONTINUED = re.compile(r"(?<!\S)(?:\\+|\^|`)\s*$|\\\s*$")
 FLATTENED = re.compile(r"(?<=\s)\\\s+(?=\S)")
+MATTERS = re.compile(r"vllm|sglang|run\s|[=\\^`]")
 SET = re.compile(r"\s*(?:Environment=|set (?=\w+=)|(?P<power>\$env:)(?=\w))", re.IGNORECASE)
 YAML_KEY = re.compile(r"(\s*(?:- +)?)(?:command|args|entrypoint)\s*:(?:\s|$)")
 PIECE = re.compile(
@@ -179,7 +180,7 @@ def _typed(lines: Sequence[Line]) -> Iterator[Typed]:
             place, column = place + 1, len(key[1])
         else:
             column = -1
-            for typed in _begun(text, lines[place]):
+            for typed in _begun(text, lines[place]) if MATTERS.search(text) else ():
                 place = _continued(typed, lines, place) if typed.parts[0] else place
                 yield typed
             place += 1

@@ -190,7 +190,8 @@ def test_variables_come_from_all_sides_and_hide_secrets() -> None:
     assert pasted('$env:A = "1"\nvllm serve a/b\n', "environment") == [{"environment": (("A", "1"),)}]
 
 
-RUN = "--gpus '\"device=0,1\"' --shm-size=16g --ipc=host --privileged -itd -p8000:8000 -v /a:/b --device=/dev/kfd -e A=1 -e B"
+RUN = "--gpus '\"device=0,1\"' --shm-size=16g --ipc=host --privileged -itd -p8000:8000 -v /a:/b"
+RUN += " --device=/dev/kfd -e A=1 -e B"
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_a_file_that_builds_an_image() -> None:
 @pytest.mark.parametrize(
     "listed",
     [
-        "root      4242  105  2.1 41234567 8912345 ?    Sl   09:12   3:45 /usr/bin/python3 /usr/local/bin/vllm serve a/b -tp 2",
+        "root      4242  105  2.1 41234567 8912345 ?    Sl   09:12   3:45 python3 /usr/local/bin/vllm serve a/b -tp 2",
         "root        4242    4100 99 09:12 ?        00:03:45 /usr/bin/python3 /usr/local/bin/vllm serve a/b -tp 2",
     ],
 )
