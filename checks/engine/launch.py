@@ -268,7 +268,7 @@ def _commands(text: str) -> tuple[list[tuple[int, list[str]]], bool]:
 
 def _meaning(found: re.Match[str], kind: str) -> str:
     meant = ESCAPED.sub(r"\1", found[kind]) if kind == "double" else found[kind]
-    return re.sub(r"\s*\n\s*", " ", meant) if "\n" in meant else meant
+    return " ".join(map(str.strip, meant.split("\n"))) if "\n" in meant else meant
 
 
 @dataclass

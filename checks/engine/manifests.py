@@ -19,7 +19,7 @@ STARTS = re.compile(
     r"|-m\s{1,64}(vllm|sglang)(?:\.entrypoints\.(?:openai\.)?(?:api_server|run_batch)|\.launch_server|_router\.\w{1,40})"
 )
 ENGINES = ("vllm", "sglang")
-KEY = re.compile(r"(\s*)((?:- +)?)([A-Za-z_][\w.-]{0,63})\s*:(?:\s+(.*?))?\s*$")
+KEY = re.compile(r"(\s*)((?:- +)?)([A-Za-z_][\w.-]{0,63})\s*:(?:\s+(.*))?$")
 DOCKERFILE = re.compile(r"\s*(CMD|ENTRYPOINT)\s+(\[.*)$")
 WORDS = ("entrypoint", "command", "args", "CMD", "ENTRYPOINT")
 KEPT = frozenset(
@@ -33,10 +33,10 @@ OF_KUBERNETES = frozenset(("args", "env", "envFrom", "volumeMounts", "resources"
 ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^,\[\]"'][^,\]]*))\s*,?""")
 QUOTED = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
 BLOCK = re.compile(r"[|>][+-]?\d?")
-COMMENT = re.compile(r"\s+#\s.*")
+COMMENT = re.compile(r"(?<=\s)#\s.*")
 NAMED = re.compile(r"""\s*-?\s*(?:"?name"?)\s*:\s*["']?([\w.]+)""")
-VALUE = re.compile(r"""\s*-?\s*value\s*:\s*(.*?)\s*$""")
-PAIR = re.compile(r"""\s*(?:-\s+)?["']?([A-Za-z_]\w*)["']?\s*(?:=|:\s)\s*(.*?)\s*$""")
+VALUE = re.compile(r"""\s*-?\s*value\s*:\s*(.*)$""")
+PAIR = re.compile(r"""\s*(?:-\s+)?["']?([A-Za-z_]\w*)["']?\s*(?:=|:\s)\s*(.*)$""")
 COUNT = re.compile(r"""(?:count|nvidia\.com/gpu|amd\.com/gpu|huawei\.com/[Aa]scend\w*)["']?\s*:\s*["']?(\w+)""")
 IDS = re.compile(r"""device_ids\s*:\s*\[([^\]]{1,200})\]""")
 SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -149,7 +149,7 @@ def _plain(scalar: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    text = re.sub(r"\\?\s*\n", " ", text)
+    text = " ".join(line.rstrip().removesuffix("\\") for line in text.split("\n"))
     try:
         return shlex.split(text, comments=False)
     except ValueError:
@@ -245,6 +245,6 @@ def _described(capture: Capture) -> Iterator[Described]:
         if docker or (key and column < COLUMNS):
             if not opened or opened[-1].column < column:
                 opened.append(Described(column))
-            name, rest = (docker[1], docker[2]) if docker else (key[3], key[4] or "") if key else ("", "")
+            name, rest = (docker[1], docker[2]) if docker else (key[3], (key[4] or "").strip()) if key else ("", "")
             opened[-1].entries.append(Entry(name, line, rest))
     yield from reversed(opened)
