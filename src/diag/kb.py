@@ -221,6 +221,12 @@ class _Lines(Loader):  # type: ignore[misc]
         return {**mapping, "__line__": node.start_mark.line + 1}
 
 
+def beside(path: Path) -> str:
+    """The kind of fact without which the rows of a reference file are of no use, empty where they always are."""
+    found = re.search(r"^beside: (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else ""
+
+
 def references(path: Path, kinds: Mapping[str, type[Reference]]) -> Iterable[Reference]:
     """The rows of a reference file as facts whose origin is file and line."""
     document = yaml.load(path.read_text(encoding="utf-8"), _Lines)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from diag import scan, text
 from diag.capture import Capture
 from diag.errors import PASSING
-from diag.facts import Accelerator, Fact, Facts, How, Origin, Text, Unavailable, Vendor
+from diag.facts import Accelerator, Fact, Facts, How, Origin, Reference, Text, Unavailable, Vendor
 from diag.finding import Broken
 from diag.plugins import Loaded
 from diag.probe import Probe
@@ -51,7 +51,7 @@ def learn(captures: Iterable[Capture], loaded: Loaded) -> Learnt:
             texts.append(capture.bare())
     told = [fact for capture in keyed for fact in reader.own(capture)]
     told += reader.pasted(texts, {fact.origin.scope for fact in told} - {""})
-    return Learnt(Facts((*loaded.references, *told)), tuple(reader.broken))
+    return Learnt(Facts((*loaded.references, *reader.asked_for(told), *told)), tuple(reader.broken))
 
 
 def key_of(capture: Capture) -> str:
@@ -120,6 +120,17 @@ class _Reader:
             return fact
         maker = next((maker for start, maker in self.makers if fact.name.startswith(start)), "")
         return replace(fact, vendor=maker)
+
+    def asked_for(self, told: Iterable[Fact]) -> list[Reference]:
+        """The rows of reference that are read because of what was told."""
+        kinds = {type(fact).__name__ for fact in told}
+        rows: list[Reference] = []
+        for later in self.loaded.later:
+            try:
+                rows += later.rows() if later.beside in kinds else ()
+            except Exception as error:
+                self.broken.append(Broken(where=str(later.path), error=f"{type(error).__name__}: {error}"))
+        return rows
 
     def windows(self, capture: Capture, hits: Mapping[str, list[Line]], told: Sequence[Fact]) -> Iterator[Text]:
         """The lines around everything that some entry asks about, as facts."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,15 @@ HERE = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True)
+class Later:
+    """Rows of reference that are read only where a fact of the kind `beside` was told: they are many."""
+
+    path: Path
+    beside: str
+    rows: Callable[[], Iterable[Reference]]
+
+
+@dataclass(frozen=True)
 class Loaded:
     """Everything the roots hold, by id."""
 
@@ -37,6 +47,7 @@ class Loaded:
     checks: Mapping[str, Check] = field(default_factory=dict)
     deductions: tuple[Deduction, ...] = ()
     references: tuple[Reference, ...] = ()
+    later: tuple[Later, ...] = ()
     templates: Mapping[str, Path] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
 
@@ -92,6 +103,7 @@ class Shelf:
         self._checks: dict[str, Check] = {}
         self._deductions: dict[str, Deduction] = {}
         self._references: list[Reference] = []
+        self._later: list[Later] = []
         self._kinds: dict[str, type[Reference]] = dict(_references(vars(facts)))
         self._broken: list[Broken] = []
         self._roots = [(root, self._add_code(root, f"diag_root_{number}")) for number, root in enumerate(folders)]
@@ -106,6 +118,7 @@ class Shelf:
             self._checks,
             tuple(self._deductions.values()),
             tuple(self._references),
+            tuple(self._later),
             self.templates,
             tuple(self._broken),
         )
@@ -133,7 +146,14 @@ class Shelf:
         for path in _files(root / "kb" / "matrix", ".yaml"):
             self._attempt(path, lambda path=path: self._keep_checks(matrix.load(path, root)))
         for path in _files(root / "kb" / "reference", ".yaml"):
-            self._attempt(path, lambda path=path: self._references.extend(kb.references(path, self._kinds)))
+            self._attempt(path, lambda path=path: self._refer(path, kb.beside(path), kb.references))
+
+    def _refer(self, path: Path, beside: str, read: Callable[..., Iterable[Reference]]) -> None:
+        rows = partial(read, path, self._kinds)
+        if beside:
+            self._later.append(Later(path, beside, rows))
+        else:
+            self._references.extend(rows())
 
     def _attempt(self, path: Path, work: Any) -> None:
         try:

@@ -20,7 +20,7 @@ from diag.check import Check
 from diag.cli.options import Bounds, Live
 from diag.cli.place import config_folder, target_python
 from diag.errors import DiagError, TimeUp
-from diag.facts import LaunchArguments
+from diag.facts import LaunchCommand
 from diag.learn import learn
 from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
@@ -132,7 +132,7 @@ def ahead(captures: Iterable[Capture]) -> Iterator[Iterable[Capture]]:
 def planned(launch: str, loaded: Loaded) -> sources.Asked:
     """The launch line that is asked about; one that no probe understands is a mistake."""
     asked = sources.Asked({"launch": launch})
-    if learn(asked.captures(()), loaded).facts.first(LaunchArguments) is None:
+    if learn(asked.captures(()), loaded).facts.first(LaunchCommand) is None:
         raise DiagError(f"--launch {launch!r}: no engine is started in it, or a quote is open")
     return asked
 

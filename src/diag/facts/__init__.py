@@ -22,7 +22,7 @@ from diag.facts.device import (
     SeenBy,
     pci_address,
 )
-from diag.facts.engine import STATES, Engine, EngineState, LaunchArguments, ModelShape
+from diag.facts.engine import STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
 from diag.facts.host import (
     Container,
     DeviceNode,
@@ -37,7 +37,7 @@ from diag.facts.host import (
     Service,
     Setting,
 )
-from diag.facts.reference import Reference, RuntimeDriver, Vendor
+from diag.facts.reference import EngineFlag, Reference, RuntimeDriver, Vendor
 from diag.facts.software import (
     Driver,
     Library,
@@ -61,6 +61,7 @@ __all__ = [
     "DeviceTrial",
     "Driver",
     "Engine",
+    "EngineFlag",
     "EngineState",
     "F",
     "Fact",
@@ -71,6 +72,7 @@ __all__ = [
     "Installation",
     "KernelModule",
     "LaunchArguments",
+    "LaunchCommand",
     "Library",
     "Link",
     "MemoryBandwidth",

@@ -15,13 +15,35 @@ class Engine(Fact, frozen=True, kw_only=True):
     role: Literal["installed", "running", "planned"] = "installed"
 
 
+class LaunchCommand(Passing, frozen=True, kw_only=True):
+    """A command that starts an engine, in its own words, quotes resolved; what they mean to the engine is not told.
+
+    `environment` are variables set outside of these words, as `NAME=value`; `image` is the container image they run in.
+    """
+
+    engine: str
+    words: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    image: str = ""
+
+
 class LaunchArguments(Passing, frozen=True, kw_only=True):
-    """What an engine is or will be started with; flags without their dashes, in the order given."""
+    """What an engine is or will be started with; flags without their dashes, in the order given.
+
+    A flag that the engine knows has its canonical name, several values are joined by blanks, and one that is switched
+    off (`--no-x`) has the value `false`. `unknown` names the flags that no compared version of the engine takes; they
+    stay in `flags`. `subcommand` is `serve` for whatever starts the server; `version` is the engine's where the image
+    tells it. Secrets among the values are `***`.
+    """
 
     engine: str
     model: str = ""
     flags: tuple[tuple[str, str], ...] = ()
     unknown: tuple[str, ...] = ()
+    subcommand: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    image: str = ""
+    version: str = ""
 
 
 class EngineState(Passing, frozen=True, kw_only=True):

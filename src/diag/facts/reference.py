@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from diag.facts.base import Fact
 
 
@@ -42,3 +44,22 @@ class Vendor(Reference, frozen=True, kw_only=True):
     architectures: tuple[str, ...] = ()
     unified: tuple[str, ...] = ()
     poses_as: str = ""
+
+
+class EngineFlag(Reference, frozen=True, kw_only=True):
+    """A flag that an engine's command line takes: names without dashes, and what follows it.
+
+    `takes` is `none`, `one`, `many` (all words up to the next flag) or `optional`; `negatable` flags have a form
+    `--no-NAME`, too. `command` is empty for what starts a server, else the command that alone takes it (`bench`,
+    `router`). `since` and `until` are the oldest and the newest of the compared versions that have it, empty where
+    these are the ends of what was compared.
+    """
+
+    engine: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    takes: Literal["none", "one", "many", "optional"] = "one"
+    negatable: bool = False
+    command: str = ""
+    since: str = ""
+    until: str = ""
