@@ -21,21 +21,22 @@ from diag.api import (
     Recognise,
     Runtime,
     Unavailable,
+    expression,
     pci_address,
     probe,
 )
 
-BLOCK = re.compile(r"^\W*GPU: ([0-9]{1,4})\s*$")
-FIELD = re.compile(r"^\s*([A-Z][A-Z0-9_]{1,40}):(?:\s+(\S.*))?$")
-ADDRESS = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
-RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,4}")
-QUANTITY = re.compile(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?)(?: ?(?:%|°C|W|MHz|MB|GB))?")
-VERSIONS = re.compile(r"\b(ROCm|amdgpu) version: (\S{1,40})")
-TITLE = re.compile(r"^\W*AMD-SMI [0-9]")
-DEVICE = re.compile(r"^\W*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\s{1,40}(\S.*)$")
-METER = re.compile(r"^\W*GPU\s.*\b(?:POWER|VRAM_USED|VRAM_USAGE|GFX_UTIL)\b")
-EDGE = re.compile(r"^\W*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\s+([A-Z].*)$")
-METRIC = re.compile(r"^\W*GPU([0-9]{1,4})\s+([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\s+[0-9]")
+BLOCK = expression(r"^\W*GPU: ([0-9]{1,4})\s*$")
+FIELD = expression(r"^\s*([A-Z][A-Z0-9_]{1,40}):(?:\s+(\S.*))?$")
+ADDRESS = expression(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
+RELEASE = expression(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,4}")
+QUANTITY = expression(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?)(?: ?(?:%|°C|W|MHz|MB|GB))?")
+VERSIONS = expression(r"\b(ROCm|amdgpu) version: (\S{1,40})")
+TITLE = expression(r"^\W*AMD-SMI [0-9]")
+DEVICE = expression(r"^\W*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\s{1,40}(\S.*)$")
+METER = expression(r"^\W*GPU\s.*\b(?:POWER|VRAM_USED|VRAM_USAGE|GFX_UTIL)\b")
+EDGE = expression(r"^\W*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\s+([A-Z].*)$")
+METRIC = expression(r"^\W*GPU([0-9]{1,4})\s+([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])\s+[0-9]")
 WORDS = {
     ("ASIC", "MARKET_NAME"): "name",
     ("ASIC", "TARGET_GRAPHICS_VERSION"): "architecture",

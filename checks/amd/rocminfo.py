@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from diag.api import Accelerator, Capture, Driver, Fact, Line, Recognise, Unavailable, probe
+from diag.api import Accelerator, Capture, Driver, Fact, Line, Recognise, Unavailable, expression, probe
 
-MODULE = re.compile(r"^\W*ROCk module version ([0-9]{1,4}(?:\.[0-9]{1,4}){1,4}) is loaded")
-FIELD = re.compile(r"^\s*([A-Z][\w .()-]{1,40}?):\s+(\S.*)$")
-ARCHITECTURE = re.compile(r"gfx[0-9][0-9a-f]{2,4}")
-NUMBER = re.compile(r"[0-9]{1,12}")
+MODULE = expression(r"^\W*ROCk module version ([0-9]{1,4}(?:\.[0-9]{1,4}){1,4}) is loaded")
+FIELD = expression(r"^\s*([A-Z][\w .()-]{1,40}?):\s+(\S.*)$")
+ARCHITECTURE = expression(r"gfx[0-9][0-9a-f]{2,4}")
+NUMBER = expression(r"[0-9]{1,12}")
 HYGON_ARCHITECTURES = {"gfx926", "gfx928", "gfx936", "gfx938"}
-HYGON = re.compile(r"hygon|C-3000|Haiguang|^(?:K[0-9]00|Z100|Z200|BW)", re.IGNORECASE)
+HYGON = expression(r"hygon|C-3000|Haiguang|^(?:K[0-9]00|Z100|Z200|BW)", re.IGNORECASE)
 REFUSALS = (
     "ROCk module is NOT loaded",
     "ROCk module is NOT live",

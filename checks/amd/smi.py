@@ -23,33 +23,34 @@ from diag.api import (
     Reading,
     Recognise,
     Unavailable,
+    expression,
     pci_address,
     probe,
     replace,
 )
 
-HYGON = re.compile(
+HYGON = expression(
     r"^\W*[DH]CU[\[\s0-9]|\b[DH]CU (?:memory )?use|C-3000 IC Design|Chengdu Haiguang"
     r"|=\s{0,9}System Management Interface"
 )
-KEYED = re.compile(r"^\W*(?:GPU|DCU|HCU)\s?\[([0-9]{1,4})\]\s*:\s*([^:]{1,60}?)\s*:\s*(\S.*)$")
-MEMBER = re.compile(r'"card([0-9]{1,4})":\s*\{([^{}]*)')
-PAIR = re.compile(r'"([^"]{1,80})":\s*"([^"]{0,200})"')
-LOADED = re.compile(r'(?:^\W*Driver [Vv]ersion:\s{0,9}|"Driver version":\s{0,9}")([0-9][\w.\-]{0,60})')
-DRM = re.compile(r"Link type between DRM devices ([0-9]{1,4}) and ([0-9]{1,4})\W{1,9}([A-Z]\w{1,15})")
-RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,4}")
-HEADER = re.compile(r"^\W*(?:GPU|Device|DCU|HCU)\s.*\bPerf\b")
-ROW = re.compile(r"^\W*([0-9]{1,4})\s")
-DEVICE_ID = re.compile(r"(?:\s|\[)0x[0-9a-f]{4}\b")
-LINKS = re.compile(r"Link Type between two \w+")
-MATRIX = re.compile(r"^\W*((?:GPU|DCU|HCU)[0-9]{1,4})\s+(\S.*)$")
-NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
-CLOCK = re.compile(r"\(?([0-9]{1,6})Mhz\)?")
+KEYED = expression(r"^\W*(?:GPU|DCU|HCU)\s?\[([0-9]{1,4})\]\s*:\s*([^:]{1,60}?)\s*:\s*(\S.*)$")
+MEMBER = expression(r'"card([0-9]{1,4})":\s*\{([^{}]*)')
+PAIR = expression(r'"([^"]{1,80})":\s*"([^"]{0,200})"')
+LOADED = expression(r'(?:^\W*Driver [Vv]ersion:\s{0,9}|"Driver version":\s{0,9}")([0-9][\w.\-]{0,60})')
+DRM = expression(r"Link type between DRM devices ([0-9]{1,4}) and ([0-9]{1,4})\W{1,9}([A-Z]\w{1,15})")
+RELEASE = expression(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,4}")
+HEADER = expression(r"^\W*(?:GPU|Device|DCU|HCU)\s.*\bPerf\b")
+ROW = expression(r"^\W*([0-9]{1,4})\s")
+DEVICE_ID = expression(r"(?:\s|\[)0x[0-9a-f]{4}\b")
+LINKS = expression(r"Link Type between two \w+")
+MATRIX = expression(r"^\W*((?:GPU|DCU|HCU)[0-9]{1,4})\s+(\S.*)$")
+NUMBER = expression(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
+CLOCK = expression(r"\(?([0-9]{1,6})Mhz\)?")
 TOKENS = {
-    "temperature": re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)\s?[°_]{0,2}[cC]"),
-    "power": re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)W"),
-    "clock": re.compile(r"([0-9]{1,6})Mhz"),
-    "percent": re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%"),
+    "temperature": expression(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)\s?[°_]{0,2}[cC]"),
+    "power": expression(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)W"),
+    "clock": expression(r"([0-9]{1,6})Mhz"),
+    "percent": expression(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%"),
 }
 REFUSALS = ("No AMD GPUs specified", "Driver not initialized (amdgpu", "No JSON data to report")
 READINGS = (

@@ -5,16 +5,15 @@ What this cannot know: which of several toolkits a program uses; torch brings li
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Capture, Driver, Fact, Recognise, Runtime, probe
+from diag.api import Accelerator, Capture, Driver, Fact, Recognise, Runtime, expression, probe
 
-RELEASE = re.compile(r"^\W*([0-9]{1,4}(?:\.[0-9]{1,4}){1,4})(?:-\S{0,40})?\W*$")
-HIP = re.compile(r"^\W*HIP version\s{0,20}: ([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,6})")
-MODULE = re.compile(r"^\W*filename:\s+\S{0,200}/amdgpu\.ko")
-VERSION = re.compile(r"^\W*version:\s+([0-9]{1,4}(?:\.[0-9]{1,4}){1,4})\W*$")
-ARCHITECTURE = re.compile(r"^\W*(gfx[0-9][0-9a-f]{2,4})\W*$")
+RELEASE = expression(r"^\W*([0-9]{1,4}(?:\.[0-9]{1,4}){1,4})(?:-\S{0,40})?\W*$")
+HIP = expression(r"^\W*HIP version\s{0,20}: ([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,6})")
+MODULE = expression(r"^\W*filename:\s+\S{0,200}/amdgpu\.ko")
+VERSION = expression(r"^\W*version:\s+([0-9]{1,4}(?:\.[0-9]{1,4}){1,4})\W*$")
+ARCHITECTURE = expression(r"^\W*(gfx[0-9][0-9a-f]{2,4})\W*$")
 HYGON = {"gfx926", "gfx928", "gfx936", "gfx938"}
 
 

@@ -8,7 +8,6 @@ pair of the second row: HBM where there is some, else that of the board. What th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -23,19 +22,20 @@ from diag.api import (
     Reading,
     Recognise,
     Unavailable,
+    expression,
     pci_address,
     probe,
 )
 
-HEADER = re.compile(r"\| npu-smi \S{1,40}\s+Version:\s*([0-9][\w.]{1,40})")
+HEADER = expression(r"\| npu-smi \S{1,40}\s+Version:\s*([0-9][\w.]{1,40})")
 COLUMNS = r"\| Bus-Id\s{1,20}\|[^|]{0,60}Memory-Usage\(MB\)"
-REFUSAL = re.compile(r"^\W*(dcmi mod(?:ule|el) initiali[sz]e.*)")
+REFUSAL = expression(r"^\W*(dcmi mod(?:ule|el) initiali[sz]e.*)")
 HEALTH = {"ok", "warning", "alarm", "critical", "unknown"}
-NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-WHOLE = re.compile(r"[0-9]{1,9}")
-PAIR = re.compile(r"([0-9]{1,9})\s{0,9}/\s{0,9}([0-9]{1,9})(?![0-9])")
-TOPOLOGY = re.compile(r"^\W*((?:NPU|Phy-ID)[0-9]{1,4})\s+(?:NPU|Phy-ID)[0-9]{1,4}\b")
-NAMED = re.compile(r"[A-Za-z][A-Za-z_-]{1,15}[0-9]{1,4}")
+NUMBER = expression(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+WHOLE = expression(r"[0-9]{1,9}")
+PAIR = expression(r"([0-9]{1,9})\s{0,9}/\s{0,9}([0-9]{1,9})(?![0-9])")
+TOPOLOGY = expression(r"^\W*((?:NPU|Phy-ID)[0-9]{1,4})\s+(?:NPU|Phy-ID)[0-9]{1,4}\b")
+NAMED = expression(r"[A-Za-z][A-Za-z_-]{1,15}[0-9]{1,4}")
 BOARD = r"^\W*NPU ID\s+:\s*[0-9]"
 LISTED = r"^\W*(?:Total|Card) Count\s+:\s*[0-9]"
 

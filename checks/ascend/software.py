@@ -6,15 +6,14 @@ Each is a text of `key=value` lines. The toolkit has lain in two places: `ascend
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Driver, Fact, Line, Reading, Recognise, Runtime, probe
+from diag.api import Capture, Driver, Fact, Line, Reading, Recognise, Runtime, expression, probe
 
 DRIVER = r"^\W*(?:Version=2[0-9]\.[\w.]{1,40}\s*$|ascendhal_version=)"
 PACKAGE = r"^\W*package_name=Ascend-cann-toolkit\s*$"
-CONFIGURED = re.compile(r"^\W*toolkit_running_version=\[[^\]:]{0,60}:([0-9][\w.-]{0,40})\]")
-VERSION = re.compile(r"[0-9][\w.-]{0,40}")
+CONFIGURED = expression(r"^\W*toolkit_running_version=\[[^\]:]{0,60}:([0-9][\w.-]{0,40})\]")
+VERSION = expression(r"[0-9][\w.-]{0,40}")
 OLD, NEW = "/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann"
 INSTALLED = "ascend_toolkit_install.info"
 

@@ -7,15 +7,14 @@ was not given and is left out, and so is the last one of a line that is cut. Val
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Engine, Fact, LaunchArguments, Line, Recognise, probe
+from diag.api import Capture, Engine, Fact, LaunchArguments, Line, Recognise, expression, probe
 
-PRINTED = re.compile(r"(?:\.py(?::[0-9]{1,5})?\] |^\W*)(?:non-default args: \{|args: Namespace\()")
-SETTLED = re.compile(r"\bserver_args=ServerArgs\(")
-PARTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\\.|([\[({])|([\])}])|(,)""")
-PAIR = re.compile(r"""\s*(?:'(\w{1,80})':|(\w{1,80})=)\s?""")
+PRINTED = expression(r"(?:\.py(?::[0-9]{1,5})?\] |^\W*)(?:non-default args: \{|args: Namespace\()")
+SETTLED = expression(r"\bserver_args=ServerArgs\(")
+PARTS = expression(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\\.|([\[({])|([\])}])|(,)""")
+PAIR = expression(r"""\s*(?:'(\w{1,80})':|(\w{1,80})=)\s?""")
 MODEL = ("model", "model-path", "model-tag")
 NOTHING = frozenset(("", "None", "''", '""'))
 SECRET = frozenset(("api-key", "admin-api-key", "hf-token", "ssl-keyfile-password"))

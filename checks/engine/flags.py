@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from diag.api import EngineFlag, Fact, Facts, LaunchArguments, LaunchCommand, at_least, deduction
+from diag.api import EngineFlag, Fact, Facts, LaunchArguments, LaunchCommand, at_least, deduction, expression
 
 MODULES = {
     "vllm.entrypoints.openai.api_server": "serve",
@@ -26,16 +26,16 @@ PROGRAMS = ("vllm", "sglang")
 SUBCOMMANDS = ("serve", "bench", "launch", "run-batch")
 NESTED = ("bench", "launch")
 """Subcommands that have subcommands of their own."""
-ENDS = re.compile(r"[;&|)]{1,2}|\d?>{1,2}.*|&>{1,2}.*|<")
+ENDS = expression(r"[;&|)]{1,2}|\d?>{1,2}.*|&>{1,2}.*|<")
 """Words that end a command or send its output elsewhere."""
-ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-FLAG = re.compile(r"--?[A-Za-z]")
-SECRET = re.compile(r"(?i)(?:^|[-_])(?:api[-_]?key|token|secret|passw(?:or)?d|access[-_]key)$")
-LEVEL = re.compile(r"-O=?([0-9])")
+ASSIGNED = expression(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+FLAG = expression(r"--?[A-Za-z]")
+SECRET = expression(r"(?i)(?:^|[-_])(?:api[-_]?key|token|secret|passw(?:or)?d|access[-_]key)$")
+LEVEL = expression(r"-O=?([0-9])")
 RELEASE = r"([0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(?:\.?(?:post|rc|dev)[0-9]{1,4})?)"
-NAMED = re.compile(rf"(?:vllm|sglang)[-_]?v?{RELEASE}")
-TAGGED = re.compile(rf"v?{RELEASE}")
-OWN = re.compile(r"(?:vllm|vllm-openai|sglang)(?:-(?:rocm|cpu|xpu|dev))?")
+NAMED = expression(rf"(?:vllm|sglang)[-_]?v?{RELEASE}")
+TAGGED = expression(rf"v?{RELEASE}")
+OWN = expression(r"(?:vllm|vllm-openai|sglang)(?:-(?:rocm|cpu|xpu|dev))?")
 """Images whose tags begin with the version of the engine; those of other products begin with their own."""
 JSON_WORDS = 200
 

@@ -25,33 +25,34 @@ from diag.api import (
     Line,
     Origin,
     Recognise,
+    expression,
     probe,
     replace,
 )
 
-LAUNCH = re.compile(
+LAUNCH = expression(
     r"(?<![\w.-])(?P<program>vllm|sglang)\s{1,64}(?:serve|bench|launch|run-batch)(?![\w.:,-])"
     r"|-m\s{1,64}(?P<module>vllm|sglang)(?:\.entrypoints\.(?:openai\.)?(?:api_server|run_batch)|\.launch_server"
     r"|\.bench_\w{1,40}|_router(?:\.launch_\w{1,40})?)(?![\w.])"
 )
-RUNS = re.compile(r"(?<![\w-])(?:docker|podman|nerdctl|kubectl)\s{1,64}(?:container\s)?run(?=\s)")
-FIRST = re.compile(
+RUNS = expression(r"(?<![\w-])(?:docker|podman|nerdctl|kubectl)\s{1,64}(?:container\s)?run(?=\s)")
+FIRST = expression(
     r"(?:.*/)?(?:vllm|sglang|python[\d.]*|docker|podman|nerdctl|kubectl|sudo|nohup|env|exec|time|timeout|numactl|taskset"
     r"|nice|opentelemetry-instrument|stdbuf|setsid|uv|uvx|poetry|pdm|pixi|conda|micromamba|srun|mpirun|torchrun|accelerate|ray|nsys|ncu|rocprof\w*"
     r"|bash|sh|zsh|ssh|tmux|screen|strace|gdb|start|call|export|[A-Za-z_]\w*=.*)",
     re.DOTALL,
 )
 """Words that a command begins with which starts an engine: its programs, and those that start others."""
-LABEL = re.compile(
+LABEL = expression(
     r"(?i)(?:[\w '()/-]{0,40}\b(?:command|cmd|script|launch|start|run|server|cli)[\w '()-]{0,20}(?::\s+|\uff1a\s*)"
     r"|\w{0,12}(?:\u547d\u4ee4|\u811a\u672c|\u542f\u52a8)\w{0,6}\s?[:\uff1a]\s*|ExecStart\s?=\s*)(?=[\w./$`'\"])"
 )
-PROMPT = re.compile(
+PROMPT = expression(
     r"\s*(?:\d{1,3}[.)]\s+|[-*\u2022]\s+|\+{1,3}\s+)?(?:\([\w. -]{1,64}\)\s*)*"
     r"(?:\[?[\w.-]{1,64}@[\w.-]{1,64}[^\]$#>\s]{0,200}(?:\s[^\]$#>]{0,200})?\]?\s?[$#]\s*|(?P<hash>#)\s+"
     r"|[$\u276f\u279c>%]\s+|PS [^>]{0,200}>\s*|[A-Z]:\\[^>]{0,200}>\s*)?"
 )
-LISTED = re.compile(
+LISTED = expression(
     r"\s*[\w+.-]{1,32}\s+\d{1,9}\s+(?:[\d.]{1,9}\s+){2}(?:\d{1,12}\s+){2}\S{1,12}\s+\S{1,8}\s+\S{1,8}\s+[\d:.-]{4,12}\s+"
     r"|\s*[\w+.-]{1,32}\s+\d{1,9}\s+\d{1,9}\s+\d{1,3}\s+\S{1,8}\s+\S{1,12}\s+[\d:-]{5,14}\s+"
 )
@@ -61,32 +62,32 @@ TYPED = str.maketrans(
     | dict.fromkeys("\u00a0\u202f\u3000\t", " ")
 )
 """What a chat program or a word processor made of the characters that were typed."""
-DASHES = re.compile(r"(?<!\S)[\u2013\u2014]-?(?=[A-Za-z])")
-FLAG = re.compile(r"\s*--?[A-Za-z]")
-CONTINUED = re.compile(r"(?<!\S)(?:\\+|\^|`)\s*$|\\\s*$")
-FLATTENED = re.compile(r"(?<=\s)\\\s+(?=\S)")
-MATTERS = re.compile(r"vllm|sglang|run\s|[=\\^`]")
-SET = re.compile(r"\s*(?:Environment=|set (?=\w+=)|(?P<power>\$env:)(?=\w))", re.IGNORECASE)
-YAML_KEY = re.compile(r"(\s*(?:- +)?)(?:command|args|entrypoint)\s*:(?:\s|$)")
-PIECE = re.compile(
+DASHES = expression(r"(?<!\S)[\u2013\u2014]-?(?=[A-Za-z])")
+FLAG = expression(r"\s*--?[A-Za-z]")
+CONTINUED = expression(r"(?<!\S)(?:\\+|\^|`)\s*$|\\\s*$")
+FLATTENED = expression(r"(?<=\s)\\\s+(?=\S)")
+MATTERS = expression(r"vllm|sglang|run\s|[=\\^`]")
+SET = expression(r"\s*(?:Environment=|set (?=\w+=)|(?P<power>\$env:)(?=\w))", re.IGNORECASE)
+YAML_KEY = expression(r"(\s*(?:- +)?)(?:command|args|entrypoint)\s*:(?:\s|$)")
+PIECE = expression(
     r"""(?P<blank>\s+)|(?P<comment>(?<!\S)\#[^\n]*)|'(?P<single>[^']*)'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)\""""
     r"""|\\(?P<escaped>.)|(?P<redirect>(?:(?:(?<!\S)\d)?>{1,2}&?|&>{1,2}|<(?![\w./ -]{1,64}>))\s*[^\s;&|<>()]*)"""
     r"""|(?P<end>[;&|()]+)|(?P<plain>\$\([^()]*\)|\$\{[^{}]*\}|<[\w./ -]{1,64}>|[^\s'"\\;&|<>()$]+|.)""",
     re.DOTALL,
 )
-ESCAPED = re.compile(r"\\([\"\\$`\n])")
-QUOTES = re.compile(r"\\.|(?<=\w)'(?=\w)|['\"]|(?<!\S)#")
-VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
-ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+ESCAPED = expression(r"\\([\"\\$`\n])")
+QUOTES = expression(r"\\.|(?<=\w)'(?=\w)|['\"]|(?<!\S)#")
+VARIABLE = expression(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+ASSIGNED = expression(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 LINES_CAP, VALUE_CAP = 400, 4096
 RUNTIMES = ("docker", "podman", "nerdctl", "kubectl")
-SWITCHES = re.compile(
+SWITCHES = expression(
     r"--(?:detach|help|init|interactive|no-healthcheck|oom-kill-disable|privileged|publish-all|quiet|read-only|replace|rm"
     r"|stdin|tty|command)|-[ditPq]+"
 )
 """Options of `docker run` that take no value."""
 NOWHERE = Origin(capture="")
-SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
+SIZE = expression(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
 LITERALS = (

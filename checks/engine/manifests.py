@@ -12,15 +12,26 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from diag.api import Capture, Container, Engine, Fact, LaunchArguments, LaunchCommand, Line, Recognise, probe
+from diag.api import (
+    Capture,
+    Container,
+    Engine,
+    Fact,
+    LaunchArguments,
+    LaunchCommand,
+    Line,
+    Recognise,
+    expression,
+    probe,
+)
 
-STARTS = re.compile(
+STARTS = expression(
     r"(?<![\w.-])(vllm|sglang)\s{1,64}(?:serve|bench|run-batch)(?![\w.:,-])"
     r"|-m\s{1,64}(vllm|sglang)(?:\.entrypoints\.(?:openai\.)?(?:api_server|run_batch)|\.launch_server|_router\.\w{1,40})"
 )
 ENGINES = ("vllm", "sglang")
-KEY = re.compile(r"(\s*)((?:- +)?)([A-Za-z_][\w.-]{0,63})\s*:(?:\s+(.*))?$")
-DOCKERFILE = re.compile(r"\s*(CMD|ENTRYPOINT)\s+(\[.*)$")
+KEY = expression(r"(\s*)((?:- +)?)([A-Za-z_][\w.-]{0,63})\s*:(?:\s+(.*))?$")
+DOCKERFILE = expression(r"\s*(CMD|ENTRYPOINT)\s+(\[.*)$")
 WORDS = ("entrypoint", "command", "args", "CMD", "ENTRYPOINT")
 KEPT = frozenset(
     (
@@ -30,16 +41,16 @@ KEPT = frozenset(
     )
 )
 OF_KUBERNETES = frozenset(("args", "env", "envFrom", "volumeMounts", "resources", "imagePullPolicy", "securityContext"))
-ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^,\[\]"'][^,\]]*))\s*,?""")
-QUOTED = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
-BLOCK = re.compile(r"[|>][+-]?\d?")
-COMMENT = re.compile(r"(?<=\s)#\s.*")
-NAMED = re.compile(r"""\s*-?\s*(?:"?name"?)\s*:\s*["']?([\w.]+)""")
-VALUE = re.compile(r"""\s*-?\s*value\s*:\s*(.*)$""")
-PAIR = re.compile(r"""\s*(?:-\s+)?["']?([A-Za-z_]\w*)["']?\s*(?:=|:\s)\s*(.*)$""")
-COUNT = re.compile(r"""(?:count|nvidia\.com/gpu|amd\.com/gpu|huawei\.com/[Aa]scend\w*)["']?\s*:\s*["']?(\w+)""")
-IDS = re.compile(r"""device_ids\s*:\s*\[([^\]]{1,200})\]""")
-SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
+ITEM = expression(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^,\[\]"'][^,\]]*))\s*,?""")
+QUOTED = expression(r"""(["'])(.*)\1""", re.DOTALL)
+BLOCK = expression(r"[|>][+-]?\d?")
+COMMENT = expression(r"(?<=\s)#\s.*")
+NAMED = expression(r"""\s*-?\s*(?:"?name"?)\s*:\s*["']?([\w.]+)""")
+VALUE = expression(r"""\s*-?\s*value\s*:\s*(.*)$""")
+PAIR = expression(r"""\s*(?:-\s+)?["']?([A-Za-z_]\w*)["']?\s*(?:=|:\s)\s*(.*)$""")
+COUNT = expression(r"""(?:count|nvidia\.com/gpu|amd\.com/gpu|huawei\.com/[Aa]scend\w*)["']?\s*:\s*["']?(\w+)""")
+IDS = expression(r"""device_ids\s*:\s*\[([^\]]{1,200})\]""")
+SIZE = expression(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
 COLUMNS = 64
 """Columns from the left in which keys are looked for: deeper ones describe no container."""
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
-from diag.api import Capture, Engine, EngineState, Fact, Line, Recognise, probe
+from diag.api import Capture, Engine, EngineState, Fact, Line, Recognise, expression, probe
 
 NUMBER = r"(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 AMOUNT = NUMBER + r" ?(GiB|GB|MiB)"
@@ -31,7 +31,7 @@ class Saying(NamedTuple):
 
 
 def _saying(words: str, after: str, *names: str, before: str = "") -> Saying:
-    return Saying(words, re.compile(before + re.escape(words) + after), names)
+    return Saying(words, expression(before + re.escape(words) + after), names)
 
 
 PLATFORM = r"(?:selector|cuda|rocm|xpu|cpu|tpu|hpu|platform|fa_utils|interface)\.py:[0-9]{1,5}\] "
@@ -74,15 +74,15 @@ VLLM = (
     _saying(" backend on V1 engine", "", "attention", before=ATTENTION),
     _saying(" backend.", r"\s*$", "attention", before=ATTENTION),
 )
-STARTS = re.compile(r"Initializing an? (?:V[01] )?LLM engine(?: \(v([\w.+-]{1,80})\)| with config:)")
-SERVER = re.compile(r"(?:vLLM API server version|█ {1,3}version) ([0-9][\w.+-]{2,80}|dev\b)")
-CONFIG = re.compile(
+STARTS = expression(r"Initializing an? (?:V[01] )?LLM engine(?: \(v([\w.+-]{1,80})\)| with config:)")
+SERVER = expression(r"(?:vLLM API server version|█ {1,3}version) ([0-9][\w.+-]{2,80}|dev\b)")
+CONFIG = expression(
     r"with config: model='([^']{1,400})'()|, dtype=(torch\.\w{1,20})()(?=,)|, max_seq_len=([0-9]{1,9})()(?=,)"
 )
 CONFIGURED = ("model", "dtype", "max-model-len")
 OPENERS = ("LLM engine ", "vLLM API server version ", "█  version ")
-WORKER = re.compile(r"\((\w{1,40})(?: rank=([0-9]{1,6}))? pid=([0-9]{1,9})(?:, ip=([0-9A-Fa-f.:]{2,40}))?\)")
-RANKED = re.compile(r"(?:Worker|EngineCore)_([A-Z0-9_]{1,40})")
+WORKER = expression(r"\((\w{1,40})(?: rank=([0-9]{1,6}))? pid=([0-9]{1,9})(?:, ip=([0-9A-Fa-f.:]{2,40}))?\)")
+RANKED = expression(r"(?:Worker|EngineCore)_([A-Z0-9_]{1,40})")
 
 AVAILABLE = rf" avail mem={AMOUNT}"
 SGLANG = (
@@ -112,8 +112,8 @@ SGLANG = (
     _saying("MLA optimization is turned on. Use ", r"(\w{2,30})() backend", "attention"),
     _saying("sglang is using nccl==", r"([0-9][\w.+]{0,20})()", "collectives"),
 )
-HALVES = re.compile(rf"\bK size: {AMOUNT}, V size: {AMOUNT}")
-GROUPS = re.compile(r"\[[0-9: -]{8,19}((?: [A-Z_]{2,8}[0-9]{1,4}){1,6})\]|\[gpu(?:_id)?=([0-9]{1,4})\]")
+HALVES = expression(rf"\bK size: {AMOUNT}, V size: {AMOUNT}")
+GROUPS = expression(r"\[[0-9: -]{8,19}((?: [A-Z_]{2,8}[0-9]{1,4}){1,6})\]|\[gpu(?:_id)?=([0-9]{1,4})\]")
 PREFIX = 300
 """Characters in which the prefix of a line ends."""
 OPEN = frozenset(("Using max model len ", "vLLM is using nccl==", "sglang is using nccl==", "max_total_num_tokens="))

@@ -10,19 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Host, Line, Mount, Recognise, probe
+from diag.api import Capture, Fact, Host, Line, Mount, Recognise, expression, probe
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
-SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?)([KMGTP]?)i?B?", re.IGNORECASE)
-BLOCKS = re.compile(r"([0-9]{1,6})([KMGT]?)B?-")
+SIZE = expression(r"([0-9]{1,18}(?:\.[0-9]{1,6})?)([KMGTP]?)i?B?", re.IGNORECASE)
+BLOCKS = expression(r"([0-9]{1,6})([KMGT]?)B?-")
 """The unit that heads a column of `df`: `1K-blocks`, `1024-blocks`; without one each size carries its own."""
 HEADS = ("Filesystem", "文件系统")
 SIZES = ("Size", "容量", "大小")
 KINDS = ("Type", "类型")
 BANDS = ((24, 512, 2**30), (16_000, 900_000, 2**20), (16_000_000, 10**12, 2**10))
 """From and to, and the unit that a plain number between them is in; numbers outside could be of two units."""
-MOUNTED = re.compile(r"^\s*\S{1,200} on (/\S{0,200}) type (\w{2,20}) \(([^()]{0,4000})\)")
-TABLED = re.compile(r"^\s*\S{1,200} (/\S{0,200}) (\w{2,20}) ([\w=,.:/+\-]{2,4000}) 0 0\W*$")
+MOUNTED = expression(r"^\s*\S{1,200} on (/\S{0,200}) type (\w{2,20}) \(([^()]{0,4000})\)")
+TABLED = expression(r"^\s*\S{1,200} (/\S{0,200}) (\w{2,20}) ([\w=,.:/+\-]{2,4000}) 0 0\W*$")
 WANTED = {("/dev/shm", "tmpfs"), ("/", "overlay")}
 TOTALS = ("Mem:", "内存：", "内存:", "記憶體：", "メモリ:", "Speicher:", "Mem：")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Host, Line, NumaNode, Recognise, probe
+from diag.api import Capture, Fact, Host, Line, NumaNode, Recognise, expression, probe
 
 LABELS = {
     "machine": ("Architecture", "架构", "架構", "アーキテクチャ", "Architektur", "Arquitectura"),
@@ -23,9 +23,9 @@ LABELS = {
 }
 """What each label of `lscpu` is about, in English, Chinese, Japanese, German, French and Spanish."""
 FIELDS = {label: name for name, labels in LABELS.items() for label in labels}
-NODE = re.compile(r"NUMA[ -](?:node|节点|ノード |Knoten|node|nœud )\s?([0-9]{1,4}) ?CPU(?:\(s\))?", re.IGNORECASE)
-LISTED = re.compile(r"[0-9]{1,6}(?:[-,][0-9]{1,6})*")
-COUNT = re.compile(r"[0-9]{1,6}")
+NODE = expression(r"NUMA[ -](?:node|节点|ノード |Knoten|node|nœud )\s?([0-9]{1,4}) ?CPU(?:\(s\))?", re.IGNORECASE)
+LISTED = expression(r"[0-9]{1,6}(?:[-,][0-9]{1,6})*")
+COUNT = expression(r"[0-9]{1,6}")
 UNKNOWN = ("-", "unknown", "")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Probe, Recognise, Setting, probe
+from diag.api import Capture, Fact, Probe, Recognise, Setting, expression, probe
 
 PARAMETERS = {
     *("iommu", "intel_iommu", "amd_iommu", "iommu.passthrough", "iommu.strict", "vfio-pci.ids"),
@@ -66,7 +66,7 @@ SYSCTL = (
     *("kernel.numa_balancing", "kernel.yama.ptrace_scope", "kernel.shmmax", "vm.overcommit_memory"),
     *("vm.nr_hugepages", "vm.zone_reclaim_mode", "vm.swappiness", "vm.max_map_count", "fs.file-max"),
 )
-LISTED = re.compile(r"^\W*(?P<name>[a-z][\w.\-]{3,60}) = (?P<value>[0-9]{1,20})\s*$")
+LISTED = expression(r"^\W*(?P<name>[a-z][\w.\-]{3,60}) = (?P<value>[0-9]{1,20})\s*$")
 
 
 @probe(

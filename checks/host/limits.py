@@ -6,10 +6,9 @@ limit is of the shell or process that was asked; that of an engine started elsew
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Recognise, Setting, probe
+from diag.api import Capture, Fact, Recognise, Setting, expression, probe
 
 BY_LETTER = {
     "c": "core",
@@ -54,12 +53,12 @@ BY_TITLE = {
     "Max realtime priority": "rtprio",
 }
 VALUE = r"(unlimited|[0-9]{1,20})"
-BASH = re.compile(rf"^\W*[a-zA-Z][a-zA-Z \-/]{{3,40}}\((?:[a-z0-9 \-]{{1,20}}, )?-([a-zA-Z])\)\s{{1,40}}{VALUE}\s*$")
-ZSH = re.compile(rf"^\W*-([a-z]): [a-z][a-zA-Z \-()/]{{3,60}}?\s{{1,40}}{VALUE}\s*$")
-DASH = re.compile(
+BASH = expression(rf"^\W*[a-zA-Z][a-zA-Z \-/]{{3,40}}\((?:[a-z0-9 \-]{{1,20}}, )?-([a-zA-Z])\)\s{{1,40}}{VALUE}\s*$")
+ZSH = expression(rf"^\W*-([a-z]): [a-z][a-zA-Z \-()/]{{3,60}}?\s{{1,40}}{VALUE}\s*$")
+DASH = expression(
     rf"^\W*(locked memory|nofiles|process|stack|memory|vmemory)(?:\((?:kbytes|blocks)\))?\s{{1,20}}{VALUE}\s*$"
 )
-TITLED = re.compile(rf"^\W*(Max [a-z][a-z ]{{3,20}}?)\s{{2,24}}{VALUE}\s")
+TITLED = expression(rf"^\W*(Max [a-z][a-z ]{{3,20}}?)\s{{2,24}}{VALUE}\s")
 
 
 @probe(

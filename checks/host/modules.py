@@ -6,10 +6,9 @@ and in a container what the host would show (the list is the host's).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, KernelModule, Recognise, probe
+from diag.api import Capture, Fact, KernelModule, Recognise, expression, probe
 
 STARTS = (
     *("nvidia", "nv_peer_mem", "nvgpu", "nouveau", "nova_core", "gdrdrv", "knem", "xpmem"),
@@ -19,9 +18,9 @@ STARTS = (
     *("ib_", "mlx4_", "mlx5_", "rdma_", "iw_", "irdma", "bnxt_re", "erdma", "hns_roce", "qedr", "peermem"),
     *("vfio", "iommufd", "kvm", "vhost", "openvswitch"),
 )
-KNOWN = re.compile(rf"(?:{'|'.join(STARTS)})\w*|xe|efa")
-ROW = re.compile(r"^\W*(?P<name>[a-z0-9_]{2,40})\s{1,40}[0-9]{2,12}\s{1,12}-?[0-9]{1,6}(?:\s.*)?$")
-HEAD = re.compile(r"^\W*Module\s{2,40}Size\s{1,8}Used by")
+KNOWN = expression(rf"(?:{'|'.join(STARTS)})\w*|xe|efa")
+ROW = expression(r"^\W*(?P<name>[a-z0-9_]{2,40})\s{1,40}[0-9]{2,12}\s{1,12}-?[0-9]{1,6}(?:\s.*)?$")
+HEAD = expression(r"^\W*Module\s{2,40}Size\s{1,8}Used by")
 
 
 @probe(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Capture, DeviceNode, Fact, Installation, Recognise, probe
+from diag.api import Capture, DeviceNode, Fact, Installation, Recognise, expression, probe
 
 NODES = {
     "": (
@@ -39,21 +39,21 @@ NODES = {
     "vfio/": (r"[0-9]{1,4}",),
 }
 """Patterns of names in each folder of `/dev`."""
-KNOWN = re.compile("|".join(f"{re.escape(folder)}(?:{'|'.join(names)})" for folder, names in NODES.items()))
-BARE = {folder: re.compile("|".join(names)) for folder, names in NODES.items() if folder != "vfio/"}
+KNOWN = expression("|".join(f"{re.escape(folder)}(?:{'|'.join(names)})" for folder, names in NODES.items()))
+BARE = {folder: expression("|".join(names)) for folder, names in NODES.items() if folder != "vfio/"}
 SOFTWARE = {
     "/opt/": ("rocm", "dtk", "hyhal", "maca", "mxdriver", "tops", "intel/oneapi", "habanalabs", "xre", "nvidia"),
     "/usr/local/": ("cuda", "Ascend", "musa", "neuware", "corex", "dcmi", "xpu"),
 }
 """Names of folders, which a version may follow."""
-FOLDERS = {root: re.compile(rf"(?:{'|'.join(names)})(?:-([0-9][\w.\-]{{0,30}}))?") for root, names in SOFTWARE.items()}
+FOLDERS = {root: expression(rf"(?:{'|'.join(names)})(?:-([0-9][\w.\-]{{0,30}}))?") for root, names in SOFTWARE.items()}
 PATH = r"/(?:dev|opt|usr/local)/[\w./@+\-]{1,80}"
-PATHS = re.compile(rf"^[\s│|]*{PATH}(?:\s+{PATH}){{0,60}}\s*$")
-LONG = re.compile(
+PATHS = expression(rf"^[\s│|]*{PATH}(?:\s+{PATH}){{0,60}}\s*$")
+LONG = expression(
     r"^[\s│|]*(?P<kind>[cdl])[rwxsStT\-]{9}[.+@]?\s{1,9}[0-9]{1,4}\s{1,9}\S{1,40}\s{1,9}\S{1,40}\s{1,30}.{10,60}?\s"
     r"(?P<name>\S{1,120})(?: -> (?P<target>\S{1,200}))?\s*$"
 )
-VERSIONED = re.compile(r"-[0-9]|/alternatives/")
+VERSIONED = expression(r"-[0-9]|/alternatives/")
 
 
 @probe(

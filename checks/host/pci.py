@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from diag.api import Capture, Fact, PciDevice, Recognise, Unavailable, pci_address, probe, replace
+from diag.api import Capture, Fact, PciDevice, Recognise, Unavailable, expression, pci_address, probe, replace
 
 CLASSES = {
     "VGA compatible controller": "0300",
@@ -63,15 +63,15 @@ ADAPTERS = {"0207": "", "0c06": "15b3", "0200": "15b3", "0280": "15b3"}
 BRIDGE = "0604"
 ODD = {("0680", "10de"), ("0780", "1d22")}
 """Class and maker of switches between accelerators, and of an accelerator that says it is a modem."""
-HEADER = re.compile(
+HEADER = expression(
     r"^\W*(?:[0-9a-f:.]{4,16}/){0,12}(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s+"
     r"(?P<kind>[A-Z0-9][\w /\-]{1,60}?)(?: \[(?P<number>[0-9a-f]{4})\])?:\s+(?P<name>\S.*)$"
 )
-DETAIL = re.compile(r"^\s*(LnkCap|LnkSta|ACSCtl|NUMA node|Kernel driver in use):\s*(\S.*)$")
-NUMBERS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]|^([0-9a-f]{4}):([0-9a-f]{4})\b")
-UNNAMED = re.compile(r"\b[Dd]evice (?:([0-9a-f]{4}):)?([0-9a-f]{4})\b")
-SPEED = re.compile(r"Speed (\d{1,3}(?:\.\d)?)\s?GT/s")
-WIDTH = re.compile(r"Width x(\d{1,2})\b")
+DETAIL = expression(r"^\s*(LnkCap|LnkSta|ACSCtl|NUMA node|Kernel driver in use):\s*(\S.*)$")
+NUMBERS = expression(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]|^([0-9a-f]{4}):([0-9a-f]{4})\b")
+UNNAMED = expression(r"\b[Dd]evice (?:([0-9a-f]{4}):)?([0-9a-f]{4})\b")
+SPEED = expression(r"Speed (\d{1,3}(?:\.\d)?)\s?GT/s")
+WIDTH = expression(r"Width x(\d{1,2})\b")
 LANES = 32
 """Lanes of the widest link; more are what a function that does not answer reads as."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Line, Recognise, Service, probe
+from diag.api import Capture, Fact, Line, Recognise, Service, expression, probe
 
 UNITS = (
     *("nvidia-fabricmanager", "nvidia-imex", "nvidia-persistenced", "nvidia-dcgm", "nvidia-gridd", "nvidia-powerd"),
@@ -18,14 +18,14 @@ UNITS = (
 )
 NAMES = "|".join(UNITS)
 SHOWN = ("LoadState", "ActiveState", "SubState", "UnitFileState")
-HEADED = re.compile(rf"^\W*(?:x )?({NAMES})\.service(?: - \S.*)?\s*$")
-LOADED = re.compile(r"^\W*Loaded: (?P<load>[a-z\-]{3,20}) ?(?:\([^;()]{0,200}(?:; (?P<enabled>[a-z\-]{3,20}))?)?")
-ACTIVE = re.compile(r"^\W*Active: (?P<state>[a-z\-]{3,20})(?: \((?P<sub>[\w\-]{2,30})[^)]{0,40}\))?")
-LISTED = re.compile(
+HEADED = expression(rf"^\W*(?:x )?({NAMES})\.service(?: - \S.*)?\s*$")
+LOADED = expression(r"^\W*Loaded: (?P<load>[a-z\-]{3,20}) ?(?:\([^;()]{0,200}(?:; (?P<enabled>[a-z\-]{3,20}))?)?")
+ACTIVE = expression(r"^\W*Active: (?P<state>[a-z\-]{3,20})(?: \((?P<sub>[\w\-]{2,30})[^)]{0,40}\))?")
+LISTED = expression(
     rf"^\W*({NAMES})\.service\s{{1,200}}(?:loaded|masked|error|bad-setting)\s{{1,20}}"
     r"(active|inactive|failed|activating|deactivating|reloading|maintenance)\s{1,20}([a-z\-]{2,30})\b"
 )
-FILED = re.compile(rf"^\W*({NAMES})\.service\s{{1,200}}(enabled|disabled|static|masked|indirect|generated|alias)\b")
+FILED = expression(rf"^\W*({NAMES})\.service\s{{1,200}}(enabled|disabled|static|masked|indirect|generated|alias)\b")
 
 
 @probe(

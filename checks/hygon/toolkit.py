@@ -6,14 +6,13 @@ program uses; the link `/opt/dtk` names no version by itself.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Recognise, Runtime, probe
+from diag.api import Capture, Fact, Recognise, Runtime, expression, probe
 
-RELEASE = re.compile(r"^\W*(?:DTK-)?([0-9]{2}\.[0-9]{2}(?:\.[0-9]{1,2})?)\b")
-COMPILER = re.compile(r"^\W*dcc version: ([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})")
-FOLDER = re.compile(r"^\W*InstalledDir: \S{0,100}/dtk-([0-9]{2}\.[0-9]{2}(?:\.[0-9]{1,2})?)/")
+RELEASE = expression(r"^\W*(?:DTK-)?([0-9]{2}\.[0-9]{2}(?:\.[0-9]{1,2})?)\b")
+COMPILER = expression(r"^\W*dcc version: ([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})")
+FOLDER = expression(r"^\W*InstalledDir: \S{0,100}/dtk-([0-9]{2}\.[0-9]{2}(?:\.[0-9]{1,2})?)/")
 
 
 @probe("opt/dtk/version", tells=(Runtime,), path="/opt/dtk/.info/rocm_version")

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Capture, Driver, Fact, Line, Reading, Recognise, probe, replace
+from diag.api import Accelerator, Capture, Driver, Fact, Line, Reading, Recognise, expression, probe, replace
 
 HEADER = r"\| HL-SMI Version:|\| AIP  Name\s{1,20}Persistence-M"
-DRIVER = re.compile(r"\| Driver Version:\s{1,60}([0-9][\w.-]{1,40})")
-DEVICE = re.compile(
+DRIVER = expression(r"\| Driver Version:\s{1,60}([0-9][\w.-]{1,40})")
+DEVICE = expression(
     r"\|\s{1,9}(?P<index>[0-9]{1,4})\s{1,9}(?P<name>HL-\w{1,20})\s[^|]{0,40}\|\s{1,9}"
     r"(?P<address>[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])[^|]{0,40}\|\s{1,40}(?P<errors>[0-9]{0,9})"
 )
 SECOND = {
-    "temperature": (re.compile(r"\s([0-9]{1,4})C\s"), "C"),
-    "power": (re.compile(r"\s([0-9]{1,6})W /"), "W"),
-    "power.limit": (re.compile(r"W /\s{0,9}([0-9]{1,6})W"), "W"),
-    "memory.used": (re.compile(r"\s([0-9]{1,9})Mi[Bb] /"), "MiB"),
-    "utilization": (re.compile(r"\s([0-9]{1,3})%"), "%"),
+    "temperature": (expression(r"\s([0-9]{1,4})C\s"), "C"),
+    "power": (expression(r"\s([0-9]{1,6})W /"), "W"),
+    "power.limit": (expression(r"W /\s{0,9}([0-9]{1,6})W"), "W"),
+    "memory.used": (expression(r"\s([0-9]{1,9})Mi[Bb] /"), "MiB"),
+    "utilization": (expression(r"\s([0-9]{1,3})%"), "%"),
 }
-TOTAL = re.compile(r"Mi[Bb] /\s{0,9}([0-9]{1,9})Mi[Bb]")
+TOTAL = expression(r"Mi[Bb] /\s{0,9}([0-9]{1,9})Mi[Bb]")
 
 
 @probe(

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Capture, Driver, Fact, Line, Recognise, probe
+from diag.api import Accelerator, Capture, Driver, Fact, Line, Recognise, expression, probe
 
-LISTED = re.compile(
+LISTED = expression(
     r"^\W*\[?(?:ext_oneapi_)?(?P<backend>level_zero|opencl):gpu(?::(?P<old>[0-9]{1,4})\]|\]\[\w{1,20}:(?P<new>[0-9]{1,4})\])"
     r"\s{0,9}[^,]{1,80}, (?P<name>.{1,120}?)\s{1,9}\[(?P<version>[0-9][\w.+-]{1,40})\]\s*$"
 )
-REST = re.compile(r"\s(?:OpenCL\s)?[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}(?:\sNEO)?\s*$")
+REST = expression(r"\s(?:OpenCL\s)?[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}(?:\sNEO)?\s*$")
 
 
 @probe(

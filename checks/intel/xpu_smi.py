@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Capture, Fact, Line, Reading, Recognise, probe
+from diag.api import Accelerator, Capture, Fact, Line, Reading, Recognise, expression, probe
 
 TABLE = r"\|\s{0,9}Device I[Dd]\s{0,9}\|\s{0,9}Device Information\b"
-CELL = re.compile(r"\|\s{0,20}([0-9]{0,4})\s{0,20}\|\s{0,9}([A-Z][\w ]{1,60}):\s{0,9}([^|]{0,120})")
-PLAIN = re.compile(r'^\W*"([a-z_]{1,60})":\s{0,9}"?([^"]{0,120})')
-BUS = re.compile(r"([0-9A-Fa-f]{4}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{1,2})\.([0-9A-Fa-f])")
-NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+CELL = expression(r"\|\s{0,20}([0-9]{0,4})\s{0,20}\|\s{0,9}([A-Z][\w ]{1,60}):\s{0,9}([^|]{0,120})")
+PLAIN = expression(r'^\W*"([a-z_]{1,60})":\s{0,9}"?([^"]{0,120})')
+BUS = expression(r"([0-9A-Fa-f]{4}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{1,2})\.([0-9A-Fa-f])")
+NUMBER = expression(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 KEYS = {
     "device_id": "Device ID",
     "device_name": "Device Name",

@@ -10,25 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from diag.api import Accelerator, Capture, Driver, Fact, Line, Reading, Recognise, Runtime, probe, replace
+from diag.api import Accelerator, Capture, Driver, Fact, Line, Reading, Recognise, Runtime, expression, probe, replace
 
-HEADER = re.compile(r"XPU-SMI\s+Driver Version:\s*(\S{1,40})(?:\s+XPU-RT Version:\s*(\S{1,40}))?")
+HEADER = expression(r"XPU-SMI\s+Driver Version:\s*(\S{1,40})(?:\s+XPU-RT Version:\s*(\S{1,40}))?")
 NAMES = r"\| XPU  Name\s{1,20}Persistence-M"
-PLAIN = re.compile(r"^\W*(Runtime|Driver) Version:\s*([0-9][\w.]{0,40})\s*$")
-COLUMNS = re.compile(r"\|\s{0,9}PCI Addr\s{0,9}\|\s{0,9}Model\s{0,9}\|")
-VERSION = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){1,6}")
-ROW = re.compile(
+PLAIN = expression(r"^\W*(Runtime|Driver) Version:\s*([0-9][\w.]{0,40})\s*$")
+COLUMNS = expression(r"\|\s{0,9}PCI Addr\s{0,9}\|\s{0,9}Model\s{0,9}\|")
+VERSION = expression(r"[0-9]{1,6}(?:\.[0-9]{1,6}){1,6}")
+ROW = expression(
     r"^\W*([0-9]{1,4})\s{1,9}(\S[^|]{0,60}?)\s{1,40}(?:N/A|On|Off)\s{0,9}\|\s{0,9}([0-9A-Fa-f]{4,8}(?::[0-9A-Fa-f]{2}){2}\.[0-9])"
 )
-ERRORS = re.compile(r"\|\s{0,40}([0-9]{1,9})\s{0,9}\|\s*$")
-USAGE = re.compile(
+ERRORS = expression(r"\|\s{0,40}([0-9]{1,9})\s{0,9}\|\s*$")
+USAGE = expression(
     r"(?P<temperature>[0-9]{1,4})C\s[^|]{0,40}\|\s{0,20}(?P<used>[0-9]{1,9})MiB /\s{0,9}(?P<total>[0-9]{1,9})MiB"
 )
-POWER = re.compile(r"([0-9]{1,6})W /\s{0,9}([0-9]{1,6})W")
-UTILIZATION = re.compile(r"\|\s{0,20}([0-9]{1,3})%")
-PAIR = re.compile(r"([0-9]{1,9})\s?/\s?([0-9]{1,9}) MB")
-PCI = re.compile(r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
-NUMBER = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s?(?:%|C|W|MiB|x)?")
+POWER = expression(r"([0-9]{1,6})W /\s{0,9}([0-9]{1,6})W")
+UTILIZATION = expression(r"\|\s{0,20}([0-9]{1,3})%")
+PAIR = expression(r"([0-9]{1,9})\s?/\s?([0-9]{1,9}) MB")
+PCI = expression(r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
+NUMBER = expression(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s?(?:%|C|W|MiB|x)?")
 STATES = {
     "State": ("health", ""),
     "UseRate": ("utilization", "%"),

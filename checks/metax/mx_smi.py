@@ -5,24 +5,23 @@ Moffett's tool has the same name and another table. The second row gained a limi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Capture, Driver, Fact, Line, Reading, Recognise, Runtime, probe, replace
+from diag.api import Accelerator, Capture, Driver, Fact, Line, Reading, Recognise, Runtime, expression, probe, replace
 
-HEADER = re.compile(r"MX-SMI \S{1,40}\s{1,60}Kernel Mode Driver Version:\s{0,9}([0-9][\w.]{1,40})")
-RUNTIME = re.compile(r"\| MACA Version:\s{0,9}([0-9][\w.]{1,40})")
-DEVICE = re.compile(
+HEADER = expression(r"MX-SMI \S{1,40}\s{1,60}Kernel Mode Driver Version:\s{0,9}([0-9][\w.]{1,40})")
+RUNTIME = expression(r"\| MACA Version:\s{0,9}([0-9][\w.]{1,40})")
+DEVICE = expression(
     r"\|\s{1,9}(?P<index>[0-9]{1,4})\s{1,20}(?P<name>M[^|]{1,40}?)(?:\s{1,20}(?:On|Off))?\s{1,40}\|\s{1,9}"
     r"(?P<address>[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s{0,20}(?:\|\s{1,9}(?P<busy>[0-9]{1,3})%)?"
 )
-MEMORY = re.compile(r"\|\s{1,9}([0-9]{1,9})/([0-9]{1,9}) MiB")
+MEMORY = expression(r"\|\s{1,9}([0-9]{1,9})/([0-9]{1,9}) MiB")
 SECOND = {
-    "temperature": (re.compile(r"\|\s{1,9}([0-9]{1,4})C\s"), "C"),
-    "power": (re.compile(r"\s([0-9]{1,6})W\s"), "W"),
-    "power.limit": (re.compile(r"W /\s{0,9}([0-9]{1,6})W"), "W"),
+    "temperature": (expression(r"\|\s{1,9}([0-9]{1,4})C\s"), "C"),
+    "power": (expression(r"\s([0-9]{1,6})W\s"), "W"),
+    "power.limit": (expression(r"W /\s{0,9}([0-9]{1,6})W"), "W"),
     "memory.used": (MEMORY, "MiB"),
-    "health": (re.compile(r" MiB\s{1,20}\|\s{1,9}([A-Za-z][A-Za-z ]{1,30}?)\s{0,30}\|"), ""),
+    "health": (expression(r" MiB\s{1,20}\|\s{1,9}([A-Za-z][A-Za-z ]{1,30}?)\s{0,30}\|"), ""),
 }
 
 

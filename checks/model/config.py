@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from diag.api import Capture, Fact, Line, ModelShape, Recognise, probe
+from diag.api import Capture, Fact, Line, ModelShape, Recognise, expression, probe
 
 NAMES = {
     "hidden_size": ("hidden_size", "n_embd", "d_model", "model_dim"),
@@ -35,9 +35,9 @@ NAMES = {
 }
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "text_model")
 QUANTIZED = ("quantization_config", "compression_config")
-ARCHITECTURE = re.compile(r"(?=\w{0,90}(?:For|Model|LM))[A-Z]\w{2,99}")
-WORD = re.compile(r"[\w.+-]{1,60}")
-INTEGER = re.compile(r"[0-9]{1,12}")
+ARCHITECTURE = expression(r"(?=\w{0,90}(?:For|Model|LM))[A-Z]\w{2,99}")
+WORD = expression(r"[\w.+-]{1,60}")
+INTEGER = expression(r"[0-9]{1,12}")
 COMMON = frozenset(
     ("dtype", "d_model", "model_dim", "num_heads", "num_layers", "n_layers", "n_heads", "d_ff", "n_inner")
 )
@@ -51,7 +51,7 @@ KEYS = (
 )
 SHORT_VOCABULARY = 5
 """Digits without which the last number of a text is taken to be cut."""
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+TOKEN = expression(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
 
 @probe(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Capture, Driver, Fact, Line, Reading, Recognise, probe
+from diag.api import Accelerator, Capture, Driver, Fact, Line, Reading, Recognise, expression, probe
 
-HEADER = re.compile(r"mthreads-gmi:[0-9][\w.]{0,40}\s{1,40}Driver Version:\s{0,9}([0-9][\w.-]{1,40})")
-DEVICE = re.compile(
+HEADER = expression(r"mthreads-gmi:[0-9][\w.]{0,40}\s{1,40}Driver Version:\s{0,9}([0-9][\w.-]{1,40})")
+DEVICE = expression(
     r"^\W*(?P<index>[0-9]{1,4})\s{1,9}(?P<name>MTT [^|]{1,40}?)\s{0,40}\|"
     r"(?P<address>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])"
     r"(?:\s{0,20}\|(?P<busy>[0-9]{1,3})%)?(?:\s{1,9}(?P<used>[0-9]{1,9})MiB\((?P<total>[0-9]{1,9})MiB\))?"
 )
-SECOND = re.compile(r"\|(?P<width>[0-9]{1,3})x\((?P<most>[0-9]{1,3})x\)(?:\s{0,20}\|(?P<heat>[0-9]{1,4})C)?")
+SECOND = expression(r"\|(?P<width>[0-9]{1,3})x\((?P<most>[0-9]{1,3})x\)(?:\s{0,20}\|(?P<heat>[0-9]{1,4})C)?")
 
 
 @probe(

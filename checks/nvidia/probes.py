@@ -6,7 +6,6 @@ of the device they are a part of. A list that `nvidia-smi` prints tells no addre
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from diag.api import (
@@ -19,17 +18,18 @@ from diag.api import (
     Recognise,
     Runtime,
     SeenBy,
+    expression,
     pci_address,
     probe,
     replace,
 )
 
-VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})+")
-TOOLKIT = re.compile(r"Cuda compilation tools, release \d+\.\d+, V(\d{1,3}\.\d{1,3}\.\d{1,6})")
-LISTED = re.compile(r"^\W*(?:GPU ([0-9]{1,4})(?=: \S)|MIG (\S{1,40})\s+Device\s+[0-9]{1,4}(?=:)): (.*)")
-INSTANCE = re.compile(r"^\W*([0-9]{1,4})\s+MIG (\S{1,40})\s+[0-9]{1,4}\s+[0-9]{1,4}\s+[0-9]{1,3}:[0-9]{1,3}\W*$")
-DISCOVERED = re.compile(r"^\W*([0-9]{1,4})\s*\|\s*Name: ([^|]*)")
-BUS_ID = re.compile(r"\|\s*PCI Bus ID: ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])(?![0-9A-Fa-f])")
+VERSION = expression(r"\d{1,6}(?:\.\d{1,6})+")
+TOOLKIT = expression(r"Cuda compilation tools, release \d+\.\d+, V(\d{1,3}\.\d{1,3}\.\d{1,6})")
+LISTED = expression(r"^\W*(?:GPU ([0-9]{1,4})(?=: \S)|MIG (\S{1,40})\s+Device\s+[0-9]{1,4}(?=:)): (.*)")
+INSTANCE = expression(r"^\W*([0-9]{1,4})\s+MIG (\S{1,40})\s+[0-9]{1,4}\s+[0-9]{1,4}\s+[0-9]{1,3}:[0-9]{1,3}\W*$")
+DISCOVERED = expression(r"^\W*([0-9]{1,4})\s*\|\s*Name: ([^|]*)")
+BUS_ID = expression(r"\|\s*PCI Bus ID: ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])(?![0-9A-Fa-f])")
 
 
 def _device(

@@ -26,24 +26,25 @@ from diag.api import (
     Reading,
     Recognise,
     Unavailable,
+    expression,
     pci_address,
     probe,
 )
 
-HEADER = re.compile(
+HEADER = expression(
     r"NVIDIA-SMI\s+\S+\s+(?:Driver|KMD) Version:\s*(\S+)(?:\s+CUDA (?:UMD )?Version:\s*(\d{1,3}\.\d{1,3})?)?"
 )
 HEAD = r"\| ?GPU\s{1,8}(?:Fan\s{1,8})?Name\s.{0,60}\| Bus-Id\s{1,16}Disp\.A"
 """Other vendors' tools print a table of the same columns, but not of devices that are called GPU."""
-VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})+")
+VERSION = expression(r"\d{1,6}(?:\.\d{1,6})+")
 MODES = {"On", "Off", "N/A", "ERR!", "WDDM", "TCC", "MCDM", "WDM"}
-INDEX = re.compile(r"[0-9]{1,4}")
-USED = re.compile(r"([0-9]{1,9})\s?Mi?B\s{0,8}/\s{0,8}([0-9]{1,9})\s?Mi?B")
-PROCESS_MEMORY = re.compile(r"([0-9]{1,9})Mi?B")
+INDEX = expression(r"[0-9]{1,4}")
+USED = expression(r"([0-9]{1,9})\s?Mi?B\s{0,8}/\s{0,8}([0-9]{1,9})\s?Mi?B")
+PROCESS_MEMORY = expression(r"([0-9]{1,9})Mi?B")
 NUMBERS = (
-    ("temperature", re.compile(r"(?<!\S)([0-9]{1,3})C(?!\S)"), "C"),
-    ("power", re.compile(r"(?<!\S)([0-9]{1,5}(?:\.[0-9]{1,3})?)W ?/"), "W"),
-    ("power.limit", re.compile(r"/ {0,4}([0-9]{1,5}(?:\.[0-9]{1,3})?)W(?!\S)"), "W"),
+    ("temperature", expression(r"(?<!\S)([0-9]{1,3})C(?!\S)"), "C"),
+    ("power", expression(r"(?<!\S)([0-9]{1,5}(?:\.[0-9]{1,3})?)W ?/"), "W"),
+    ("power.limit", expression(r"/ {0,4}([0-9]{1,5}(?:\.[0-9]{1,3})?)W(?!\S)"), "W"),
 )
 COMPUTE = {
     "Default": "Default",
@@ -62,7 +63,7 @@ REFUSALS = (
     "No devices were found",
     "No devices found.",
 )
-LOST = re.compile(r"GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]): ([A-Z][A-Za-z ]{1,60})")
+LOST = expression(r"GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]): ([A-Z][A-Za-z ]{1,60})")
 ALONE = r"^\W*No devices (?:were )?found\W*$"
 """Other tools print these words, too, but not alone on a line."""
 

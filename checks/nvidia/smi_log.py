@@ -27,14 +27,15 @@ from diag.api import (
     Partition,
     Reading,
     Recognise,
+    expression,
     pci_address,
     probe,
     replace,
 )
 
-VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6})+")
-NUMBER = re.compile(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?)\s?(?:MiB|MB|C|W|%|MHz|x)?")
-TAG = re.compile(r"<(/?)([A-Za-z_][A-Za-z0-9_]{0,80})(?![A-Za-z0-9_])([^<>]{0,200})>([^<>]*)")
+VERSION = expression(r"\d{1,6}(?:\.\d{1,6})+")
+NUMBER = expression(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?)\s?(?:MiB|MB|C|W|%|MHz|x)?")
+TAG = expression(r"<(/?)([A-Za-z_][A-Za-z0-9_]{0,80})(?![A-Za-z0-9_])([^<>]{0,200})>([^<>]*)")
 DEEPEST = 16
 MODE = {"Enabled": "Enabled", "Disabled": "Disabled"}
 ON = {"Enabled": "On", "Disabled": "Off"}

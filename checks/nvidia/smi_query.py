@@ -13,7 +13,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from diag.api import Accelerator, Capture, DeviceProcess, Driver, Fact, Line, Reading, Recognise, pci_address, probe
+from diag.api import (
+    Accelerator,
+    Capture,
+    DeviceProcess,
+    Driver,
+    Fact,
+    Line,
+    Reading,
+    Recognise,
+    expression,
+    pci_address,
+    probe,
+)
 
 ASKED = (
     "index,pci.bus_id,name,driver_version,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,"
@@ -60,7 +72,7 @@ NAMED = {
     "vbios_version": "firmware",
     "gpu_recovery_action": "health",
 }
-REASON = re.compile(r"clocks_(?:throttle|event)_reasons\.([a-z_]{1,40})")
+REASON = expression(r"clocks_(?:throttle|event)_reasons\.([a-z_]{1,40})")
 NO_REASON = {"gpu_idle", "applications_clocks_setting", "supported", "active"}
 BITS = (
     *((0x4, "sw_power_cap"), (0x8, "hw_slowdown"), (0x10, "sync_boost"), (0x20, "sw_thermal_slowdown")),
@@ -74,8 +86,8 @@ LITERALS = (
     *("pcie.link.", "clocks_throttle_reasons", "clocks_event_reasons", "used_gpu_memory", "used_memory ["),
     *("remapped_rows.", "retired_pages."),
 )
-HEAD = re.compile(rf"^\W*{FIELD}(?:, ?{FIELD})*\s*$")
-NUMBER = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)(?: ?(?:MiB|C|W|%|MHz))?")
+HEAD = expression(rf"^\W*{FIELD}(?:, ?{FIELD})*\s*$")
+NUMBER = expression(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)(?: ?(?:MiB|C|W|%|MHz))?")
 LOST = {"[GPU is lost]", "[GPU requires reset]", "[Unknown Error]"}
 KNOWN = {*NUMBERS, *WORDS, *NAMED, "pci.bus_id", "gpu_bus_id", "driver_version", "memory.total", "compute_cap"} | {
     *("used_gpu_memory", "used_memory", "clocks_throttle_reasons.active", "clocks_event_reasons.active")

@@ -9,17 +9,16 @@ whose legend holds a word that is not NVIDIA's is another vendor's, and tells no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import takewhile
 
-from diag.api import Capture, Fact, Line, Link, Recognise, probe
+from diag.api import Capture, Fact, Line, Link, Recognise, expression, probe
 
-PART = re.compile(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][a-z0-9_-]{2,40}")
+PART = expression(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][a-z0-9_-]{2,40}")
 """A row or column: `GPU0`, `NIC3`, or an adapter by its own name (`mlx5_0`, `mlx5_bond_0`, `bnxt_re0`)."""
-KINDS = re.compile(r"X|NV[0-9]{1,3}|SYS|SOC|NODE|PHB|PXB|PIX|PSB|C2C")
-STATUSES = re.compile(r"X|OK|CNS|GNS|TNS|NS|DR|U")
-LEGEND = re.compile(r"^\W*([A-Z][A-Z0-9#]{0,9})\s{1,8}=\s")
+KINDS = expression(r"X|NV[0-9]{1,3}|SYS|SOC|NODE|PHB|PXB|PIX|PSB|C2C")
+STATUSES = expression(r"X|OK|CNS|GNS|TNS|NS|DR|U")
+LEGEND = expression(r"^\W*([A-Z][A-Z0-9#]{0,9})\s{1,8}=\s")
 KNOWN = {
     "X",
     "SYS",
@@ -39,13 +38,13 @@ KNOWN = {
     "DR",
     "U",
 }
-NAMED = re.compile(r"^\W*(NIC[0-9]{1,4}): (\S{1,40})\s*$")
-UNDERLINED = re.compile(r"\[[0-9;]{0,5}m")
+NAMED = expression(r"^\W*(NIC[0-9]{1,4}): (\S{1,40})\s*$")
+UNDERLINED = expression(r"\[[0-9;]{0,5}m")
 """What is left of a terminal's underline where the escape character was lost."""
 HEAD = r"^\W*(?:4m)?GPU[0-9]{1,4}\s"
 MOST = 256
-DEVICE = re.compile(r"^\W*GPU ([0-9]{1,4}): .{0,100}\(UUID:")
-LANE = re.compile(r"^\W*Link ([0-9]{1,3}): (?:([0-9]{1,4}(?:\.[0-9]{1,4})?) GB/s|<(inactive)>)\s*$")
+DEVICE = expression(r"^\W*GPU ([0-9]{1,4}): .{0,100}\(UUID:")
+LANE = expression(r"^\W*Link ([0-9]{1,3}): (?:([0-9]{1,4}(?:\.[0-9]{1,4})?) GB/s|<(inactive)>)\s*$")
 
 
 @probe(

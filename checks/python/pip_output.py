@@ -6,22 +6,21 @@ installed twice in one text has the last version told. What this cannot know: wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Engine, Fact, Line, Package, Recognise, canonical, probe
+from diag.api import Capture, Engine, Fact, Line, Package, Recognise, canonical, expression, probe
 
 ENGINES = ("vllm", "sglang")
-FIELD = re.compile(r"^\W*(Name|Version|Location): (\S.{0,400})$")
-DISTRIBUTION = re.compile(r"[A-Za-z0-9][\w.\-]{0,100}")
-VERSION = re.compile(r"\d[\w.+!\-]{0,80}")
-SATISFIED = re.compile(
+FIELD = expression(r"^\W*(Name|Version|Location): (\S.{0,400})$")
+DISTRIBUTION = expression(r"[A-Za-z0-9][\w.\-]{0,100}")
+VERSION = expression(r"\d[\w.+!\-]{0,80}")
+SATISFIED = expression(
     r"^\W*Requirement already satisfied: ([A-Za-z0-9][\w.\-]{0,100})\S{0,200}(?: ?[<>=!~]\S{0,200})? in (\S+)"
     r"(?: \(from [^\n]{1,400}\))? \((\d[\w.+!\-]{0,80})\)\s*$"
 )
 INSTALLED = "Successfully installed "
-ADDED = re.compile(r"^\s*\+ ([A-Za-z0-9][\w.\-]{0,100})==(\d[\w.+!\-]{0,80})(?: \(from .{1,400}\))?\s*$")
-WHEEL = re.compile(r"([A-Za-z0-9][\w.\-]{0,100})-(\d[\w.+!]{0,80})")
+ADDED = expression(r"^\s*\+ ([A-Za-z0-9][\w.\-]{0,100})==(\d[\w.+!\-]{0,80})(?: \(from .{1,400}\))?\s*$")
+WHEEL = expression(r"([A-Za-z0-9][\w.\-]{0,100})-(\d[\w.+!]{0,80})")
 BUILD = ("pip-build-env", "install build dependencies")
 """What pip prints, where it is told to print much, before it fills an environment for a build."""
 

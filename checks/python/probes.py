@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -20,28 +19,29 @@ from diag.api import (
     TorchBuild,
     Unavailable,
     canonical,
+    expression,
     probe,
     torch_backend,
 )
 
 ENGINES = ("vllm", "sglang")
-NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
-VERSION = re.compile(r"\d[\w.+!\-]*")
-CONDA_NAME = re.compile(r"_?[A-Za-z0-9][\w.\-]*")
+NAME = expression(r"[A-Za-z0-9][\w.\-]*")
+VERSION = expression(r"\d[\w.+!\-]*")
+CONDA_NAME = expression(r"_?[A-Za-z0-9][\w.\-]*")
 CONDA_NAMES = {"pytorch": "torch"}
 """Distributions that conda calls by another name."""
-PINNED = re.compile(r"^[\s>]*([A-Za-z0-9][\w.\-]*)==(\d[\w.+!\-]*)\s*$")
-WHEEL = re.compile(
+PINNED = expression(r"^[\s>]*([A-Za-z0-9][\w.\-]*)==(\d[\w.+!\-]*)\s*$")
+WHEEL = expression(
     r"^[\s>]*([A-Za-z0-9][\w.\-]*) @ (?:file|https?)://\S*/[\w.]+-(\d[\w.+!%]*)(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl\b"
 )
-EDITABLE = re.compile(r"^[\s>]*# Editable .*\(([A-Za-z0-9][\w.\-]*)==(\d[\w.+!\-]*)\)\s*$")
-UNVERSIONED = re.compile(r"^[\s>]*(?:-e \S|[A-Za-z0-9][\w.\-]* @ \S)")
+EDITABLE = expression(r"^[\s>]*# Editable .*\(([A-Za-z0-9][\w.\-]*)==(\d[\w.+!\-]*)\)\s*$")
+UNVERSIONED = expression(r"^[\s>]*(?:-e \S|[A-Za-z0-9][\w.\-]* @ \S)")
 KNOWN = ("torch ", "vllm ", "sglang ", "transformers ")
 """Packages that a list has once and at the start of a row."""
 HEADER = r"^\W*Package\s+Version\b"
 ROW = r"^\s*(?:torch|vllm|sglang|transformers) {2,64}\d[\w.+!\-]*\s*$"
 CONDA_ROW = r"^\s*pytorch {2,64}\d[\w.]* +\S+ +[\w\-/.]+\s*$"
-EXPORTED = re.compile(r"^\W*- (_?[A-Za-z0-9][\w.\-]*)=(\d[\w.!]*)=[\w.]+\s*$")
+EXPORTED = expression(r"^\W*- (_?[A-Za-z0-9][\w.\-]*)=(\d[\w.!]*)=[\w.]+\s*$")
 FROZEN_LINE = "|".join(one.pattern for one in (PINNED, EDITABLE, UNVERSIONED))
 MANY = 99
 LAST_ASKED = "torch"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Recognise, TorchBuild, probe
+from diag.api import Capture, Fact, Recognise, TorchBuild, expression, probe
 
-ASKED = re.compile(r"(?:print\(torch\.__version__\)[\"']?\)?|>>> torch\.__version__)\s*$")
-ANSWERED = re.compile(r"^\s*'?(\d{1,2}\.\d{1,3}\.\d{1,3}[\w.+]{0,60})'?\s*$")
+ASKED = expression(r"(?:print\(torch\.__version__\)[\"']?\)?|>>> torch\.__version__)\s*$")
+ANSWERED = expression(r"^\s*'?(\d{1,2}\.\d{1,3}\.\d{1,3}[\w.+]{0,60})'?\s*$")
 
 
 @probe(

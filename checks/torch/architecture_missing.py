@@ -14,10 +14,9 @@ compared as they are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Answer, Evidence, Facts, Finding, Remedy, TorchBuild, Undecided, check
+from diag.api import Accelerator, Answer, Evidence, Facts, Finding, Remedy, TorchBuild, Undecided, check, expression
 
 SM120 = """\
 vllm-1  | /usr/local/lib/python3.12/dist-packages/torch/cuda/__init__.py:287: UserWarning:
@@ -42,7 +41,7 @@ SM89_ON_SM86 = """\
 """
 STRANGERS = {(8, 7), (10, 1)}
 """Capabilities that no other of their major version serves."""
-NAME = re.compile(r"(sm|compute)_(\d+)(\d)[a-z]?$")
+NAME = expression(r"(sm|compute)_(\d+)(\d)[a-z]?$")
 
 
 @check(

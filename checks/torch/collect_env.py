@@ -30,6 +30,7 @@ from diag.api import (
     SeenBy,
     TorchBuild,
     canonical,
+    expression,
     local,
     numbers,
     probe,
@@ -41,7 +42,7 @@ NOTHING = ("", "n/a", "could not collect", "no cuda", "none", "not found")
 NOT_BUILT = ("none", "could not collect")
 """What the report prints where `torch.version.cuda` is None and torch is no ROCm build either."""
 ANSWERS = {"true": True, "yes": True, "false": False, "no": False}
-BORDER = re.compile(r"^\W*(?:Collecting environment information|System Info\s*$)")
+BORDER = expression(r"^\W*(?:Collecting environment information|System Info\s*$)")
 TITLES = r"PyTorch Info\s*$|vLLM Info\s*$|Intel XPU / GPU Info\s*$"
 LABELS = (
     *("PyTorch version", "CUDA used to build PyTorch", "GPU models and configuration", "Nvidia driver version"),
@@ -81,20 +82,20 @@ INTEL_RUNTIMES = {
     **dict.fromkeys(("intel-opencl-icd", "intel_opencl"), "compute-runtime"),
     **dict.fromkeys(("libze1", "level_zero"), "level-zero"),
 }
-PIP = re.compile(r"\[(?:pip3?|uv)\]\s+([A-Za-z0-9][\w.\-]*)==(\d\S*)")
-CONDA = re.compile(r"\[conda\]\s+([A-Za-z0-9][\w.\-]*)\s+(\d\S*)\s+\S")
+PIP = expression(r"\[(?:pip3?|uv)\]\s+([A-Za-z0-9][\w.\-]*)==(\d\S*)")
+CONDA = expression(r"\[conda\]\s+([A-Za-z0-9][\w.\-]*)\s+(\d\S*)\s+\S")
 CONDA_NAMES = {"pytorch": "torch"}
-LISTED = re.compile(r"^[\W_]*GPU (\d{1,4})\s*[:\uff1a]\s*(\S.*)")
-PART = re.compile(r"^\W*MIG (\d\S*)\s+Device\s+\d")
-ROCM = re.compile(r"\((gfx[0-9a-f]+)[:)]")
+LISTED = expression(r"^[\W_]*GPU (\d{1,4})\s*[:\uff1a]\s*(\S.*)")
+PART = expression(r"^\W*MIG (\d\S*)\s+Device\s+\d")
+ROCM = expression(r"\((gfx[0-9a-f]+)[:)]")
 HYGON = ("gfx92", "gfx936", "gfx938")
 """Architectures of a vendor whose torch calls itself ROCm's."""
-XPU = re.compile(r"\[(\d{1,4})\] _XpuDeviceProperties\(name='([^']+)'")
-XPU_MEMORY = re.compile(r"total_memory=(\d{1,9})MB")
-COMMIT = re.compile(r"(?:git)?[0-9a-f]{6,40}")
+XPU = expression(r"\[(\d{1,4})\] _XpuDeviceProperties\(name='([^']+)'")
+XPU_MEMORY = expression(r"total_memory=(\d{1,9})MB")
+COMMIT = expression(r"(?:git)?[0-9a-f]{6,40}")
 MACHINES = "x86_64|aarch64|arm64|ppc64le|riscv64|loongarch64|s390x"
-PLATFORM = re.compile(rf"^Linux-(.+?)-({MACHINES})(?:-|$)")
-OS = re.compile(rf"^(.*\S)\s+\(({MACHINES})\)$")
+PLATFORM = expression(rf"^Linux-(.+?)-({MACHINES})(?:-|$)")
+OS = expression(rf"^(.*\S)\s+\(({MACHINES})\)$")
 
 
 @dataclass

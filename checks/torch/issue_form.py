@@ -25,6 +25,7 @@ from diag.api import (
     Runtime,
     TorchBuild,
     canonical,
+    expression,
     probe,
 )
 
@@ -44,7 +45,7 @@ KINDS = {
 }
 LABELS = {label: kind for kind, labels in KINDS.items() for label in labels.split("|")}
 WORDS = "|".join(re.escape(label) for label in sorted(LABELS, key=len, reverse=True))
-ENTRY = re.compile(
+ENTRY = expression(
     rf"^\s{{0,40}}(?:(?P<bar>\|)|(?P<bullet>[-*\u2022]))?\s{{0,40}}[*`]{{0,2}}(?P<label>{WORDS})[*`]{{0,2}}(?:\s?(?:version|版本))?[*`]{{0,2}}"
     r"(?: \((?:GPU|accelerator)\?\))?(?(bar)\s{0,40}\||\s?[:\uff1a])[*`]{0,2}\s*(?P<value>\S.*)$",
     re.IGNORECASE,
@@ -72,26 +73,26 @@ LITERALS = (
 )
 OF_HANDS = ("gpu", "gpus", "torch", "driver", "显卡", "显卡型号", "gpu型号", "驱动", "显卡驱动")
 """Labels that no tool prints so: a list without bullets has one of them."""
-FAMILY = re.compile(
+FAMILY = expression(
     r"\b(?:RTX|GTX|GeForce|Tesla|Quadro|TITAN|Radeon|Instinct|Arc|Gaudi|Ascend|Atlas|DCU|Orin|Thor|Max 1\d{3}"
     r"|[ABHLPTV]\d{1,4}[A-Z]{0,2}|G[BH]\d{2,3}|MI\d{2,3}[A-Z]{0,2}|RX ?\d{4}"
     r"|910[ABC]\d?|310P|K100|BW\d{3,4}|P800|MLU\d{3})"
     r"(?![a-z])|昇腾|海光",
 )
-TIMES = re.compile(r"^(\d{1,2})\s?(?:[x×*]|张|块|卡)\s?(\S.*)$|^(.*\S)\s?[x×*]\s?(\d{1,2})$", re.IGNORECASE)
-SEVERAL = re.compile(r" / | or |\+| and ")
-ENDED = re.compile(r"\s*[(（,，;；].*$")
-MEMORY_FIRST = re.compile(r"^\d{1,3}\s?GB?\s+", re.IGNORECASE)
-ARCHITECTURE = re.compile(r"\b(gfx[0-9a-f]{3,4}|sm_\d{2,3}a?)\b")
-VERSION = re.compile(r"v?(\d{1,4}(?:\.\w{1,20}){1,4}(?:\+[\w.]{1,40})?)(?=$|[\s,;)(`*|，（])")
-DRIVERS = re.compile(r"(\d{3}\.\d{2,3}(?:\.\d{2})?)(?=$|[\s,;)(`*|，（])")
+TIMES = expression(r"^(\d{1,2})\s?(?:[x×*]|张|块|卡)\s?(\S.*)$|^(.*\S)\s?[x×*]\s?(\d{1,2})$", re.IGNORECASE)
+SEVERAL = expression(r" / | or |\+| and ")
+ENDED = expression(r"\s*[(（,，;；].*$")
+MEMORY_FIRST = expression(r"^\d{1,3}\s?GB?\s+", re.IGNORECASE)
+ARCHITECTURE = expression(r"\b(gfx[0-9a-f]{3,4}|sm_\d{2,3}a?)\b")
+VERSION = expression(r"v?(\d{1,4}(?:\.\w{1,20}){1,4}(?:\+[\w.]{1,40})?)(?=$|[\s,;)(`*|，（])")
+DRIVERS = expression(r"(\d{3}\.\d{2,3}(?:\.\d{2})?)(?=$|[\s,;)(`*|，（])")
 ANSWERS = {"(True)": True, "(CUDA)": True, "(False)": False}
-SYSTEMS = re.compile(
+SYSTEMS = expression(
     r"ubuntu|debian|cent ?os|red ?hat|rhel|rocky|alma|fedora|suse|arch|linux|windows|mac ?os|wsl|euler|kylin|uos|anolis"
     r"|tencentos|麒麟|统信|龙蜥",
     re.IGNORECASE,
 )
-PLATFORM = re.compile(r"Linux-(.+?)-(x86_64|aarch64|arm64)(?:-|$)")
+PLATFORM = expression(r"Linux-(.+?)-(x86_64|aarch64|arm64)(?:-|$)")
 VALUE_CAP = 200
 MANY = 64
 """Devices in one machine beyond which a number is none."""

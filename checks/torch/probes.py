@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any
@@ -20,11 +19,12 @@ from diag.api import (
     Runtime,
     TorchBuild,
     Unavailable,
+    expression,
     probe,
     torch_backend,
 )
 
-TOO_OLD = re.compile(r"driver on your system is too old \(found version (\d{4,6})\)")
+TOO_OLD = expression(r"driver on your system is too old \(found version (\d{4,6})\)")
 UNFIT, SUPPORTS = (
     " is not compatible with the current PyTorch",
     "The current PyTorch install supports CUDA capabilities ",
@@ -41,9 +41,9 @@ TELLERS = {"ncclGetVersion": "nccl", "cudaRuntimeGetVersion": "cuda"}
 CAPABILITY = " with CUDA capability "
 NAMES = ("NVIDIA", "Tesla", "GeForce", "TITAN", "Quadro")
 """How the name of a device begins, whatever a launcher printed before it."""
-ARCHITECTURE = re.compile(r"(?:sm|compute)_\w{1,6}")
+ARCHITECTURE = expression(r"(?:sm|compute)_\w{1,6}")
 NO_TORCH = "No module named 'torch'"
-NOT_FOUND = re.compile(r"^\W{0,3}(?:\S.* )?ModuleNotFoundError: No module named 'torch'\s*$")
+NOT_FOUND = expression(r"^\W{0,3}(?:\S.* )?ModuleNotFoundError: No module named 'torch'\s*$")
 """Not where it is set in by more: so pip prints what a package's build met in an environment of its own."""
 
 

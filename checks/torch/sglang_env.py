@@ -8,7 +8,6 @@ distributions. On an NPU the report does not say whether torch found it through 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from diag.api import (
@@ -26,26 +25,27 @@ from diag.api import (
     Setting,
     TorchBuild,
     canonical,
+    expression,
     probe,
     replace,
 )
 
-INTERPRETER = re.compile(r"^\W*Python: (\d{1,2}\.\d{1,3}\.\d{1,3}\S*) [(|]")
-AVAILABLE = re.compile(r"^\W*(CUDA|ROCM|NPU|XPU|MUSA) available: (True|False)\s*$")
-NUMBERED = re.compile(r"^\W*(?:GPU|NPU|XPU) (\d{1,4}(?:,\d{1,4}){0,255})( Compute Capability)?: (\S.*)$")
-CAPABILITY = re.compile(r"(\d{1,2})\.(\d)")
-DRIVEN = re.compile(r"^\W*(CUDA|ROCM|Ascend) Driver Versions?: (\d[\w.\-]{0,40})")
+INTERPRETER = expression(r"^\W*Python: (\d{1,2}\.\d{1,3}\.\d{1,3}\S*) [(|]")
+AVAILABLE = expression(r"^\W*(CUDA|ROCM|NPU|XPU|MUSA) available: (True|False)\s*$")
+NUMBERED = expression(r"^\W*(?:GPU|NPU|XPU) (\d{1,4}(?:,\d{1,4}){0,255})( Compute Capability)?: (\S.*)$")
+CAPABILITY = expression(r"(\d{1,2})\.(\d)")
+DRIVEN = expression(r"^\W*(CUDA|ROCM|Ascend) Driver Versions?: (\d[\w.\-]{0,40})")
 VENDORS = {"CUDA": "nvidia", "ROCM": "amd", "Ascend": "ascend"}
-HIPCC = re.compile(r"^\W*HIPCC: HIP version: (\d[\w.\-]{0,60})")
-TORCH = re.compile(r"^\W*PyTorch: (\d\S{0,80})\s*$")
-BUILT = re.compile(r"\+(?:cu(\d{1,3})(\d)|rocm(\d{1,3}(?:\.\d{1,3}){1,2}))(?=\D|$)")
+HIPCC = expression(r"^\W*HIPCC: HIP version: (\d[\w.\-]{0,60})")
+TORCH = expression(r"^\W*PyTorch: (\d\S{0,80})\s*$")
+BUILT = expression(r"\+(?:cu(\d{1,3})(\d)|rocm(\d{1,3}(?:\.\d{1,3}){1,2}))(?=\D|$)")
 BACKENDS = {"CUDA": "cuda", "ROCM": "rocm", "XPU": "xpu"}
-PACKAGE = re.compile(r"^\W*([A-Za-z][\w.\-]{0,60}): (\d\S{0,80}|Module Not Found)\s*$")
+PACKAGE = expression(r"^\W*([A-Za-z][\w.\-]{0,60}): (\d\S{0,80}|Module Not Found)\s*$")
 MODULES = {"zmq": "pyzmq", "pil": "pillow", "multipart": "python-multipart"}
 """Distributions that old reports call by their modules."""
 ENGINES = ("vllm", "sglang")
-HYPERVISOR = re.compile(r"^\W*Hypervisor vendor::? (\w[\w .\-]{0,40}?)\s*$")
-LIMIT = re.compile(r"^\W*ulimit soft: (\d{1,20})\s*$")
+HYPERVISOR = expression(r"^\W*Hypervisor vendor::? (\w[\w .\-]{0,40}?)\s*$")
+LIMIT = expression(r"^\W*ulimit soft: (\d{1,20})\s*$")
 
 
 @probe(

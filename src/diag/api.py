@@ -10,7 +10,7 @@ from diag.check import Answer, Check, Words, check
 from diag.facts import *  # noqa: F403
 from diag.finding import Evidence, Finding, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe
-from diag.text import Line
+from diag.text import Line, expression
 from diag.versions import at_least, canonical, local, minor, numbers, public, satisfies
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "canonical",
     "check",
     "deduction",
+    "expression",
     "local",
     "minor",
     "numbers",

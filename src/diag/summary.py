@@ -59,6 +59,7 @@ WORDS: Mapping[str, Words] = {
         "installed": "installed",
         "running": "running",
         "planned": "planned",
+        "unknown flags": "flags that no known version takes: {flags}",
         "wsl": "WSL",
         "virtual": "virtual machine",
         "container": "container",
@@ -95,6 +96,7 @@ WORDS: Mapping[str, Words] = {
         "installed": "已安装",
         "running": "运行中",
         "planned": "计划启动",
+        "unknown flags": "任何已知版本都不接受的参数：{flags}",
         "wsl": "WSL",
         "virtual": "虚拟机",
         "container": "容器",
@@ -105,6 +107,8 @@ WORDS: Mapping[str, Words] = {
     },
 }
 GIB = 2**30
+LAUNCH_CAP = 200
+"""Characters of a launch line that are shown."""
 COLLECTIVES = ("nccl", "rccl", "hccl", "xccl", "bkcl", "ccl")
 
 
@@ -193,9 +197,10 @@ def _engine(facts: Facts, words: Words) -> Iterable[str]:
 
 def _launch(facts: Facts, words: Words) -> Iterator[str]:
     for one in facts.all(LaunchArguments):
-        yield " ".join(
-            filter(None, (one.engine, one.model, *(f"--{name} {value}".strip() for name, value in one.flags)))
-        )[:200]
+        flags = (f"--{name} {value}".strip() for name, value in one.flags)
+        yield " ".join(filter(None, (one.engine, one.subcommand, one.model, *flags)))[:LAUNCH_CAP]
+        if one.unknown:
+            yield words["unknown flags"].format(flags=", ".join(f"--{name}" for name in one.unknown))
 
 
 def _python(facts: Facts, words: Words) -> Iterable[str]:

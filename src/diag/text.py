@@ -9,7 +9,7 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 LINE_CAP = 64 * 1024
 """Characters after which a line without an end is handed on in pieces of the same number."""
@@ -40,6 +40,25 @@ class Line(NamedTuple):
 
 MARKS_OF_OTHERS = re.compile(r"(?:\s{0,3}>\s?)*(?:[a-z0-9][\w.\-]{0,63}\s{1,64}\|(?:\s|$))?")
 """What a quotation (`> `) and a compose tool (`web-1  | `) put before each line."""
+
+
+class _Expression:
+    """A regular expression that is compiled when it is first used."""
+
+    def __init__(self, source: str, flags: int) -> None:
+        self.pattern, self._flags = source, flags
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(re.compile(self.pattern, self._flags), name)
+        setattr(self, name, found)
+        return found
+
+
+def expression(source: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression that is compiled when it is first used: of all vendors' few are needed on one machine."""
+    return cast("re.Pattern[str]", _Expression(source, flags))
 
 
 def bare(line: str) -> str:
