@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from xml.sax.saxutils import unescape
+from html import unescape
 
 from diag.api import (
     Accelerator,
