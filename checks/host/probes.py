@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Host, Line, MemoryBandwidth, Mount, Recognise, Request, Text, probe
+from diag.api import Capture, Fact, Host, Line, MemoryBandwidth, Mount, Recognise, Request, probe
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)([KMGTP]?)i?B?")
 BLOCKS = re.compile(r"(\d{1,6})([KMGT]?)B?-")
 """The unit that heads a column of `df`: `1K-blocks`, `1024-blocks`; without one each size carries its own."""
 HEADS = ("Filesystem", "文件系统")
-KERNEL_WORDS = ("kernel:", "NVRM:", "amdgpu", "pcieport ", "mce:", "oom-kill", "Out of memory:")
 COPY_SECONDS = 0.004
 COPY_MIB = (16, 64)
 
@@ -101,18 +100,6 @@ def _bytes(word: str, unit: int) -> int | None:
     if found is None:
         return None
     return int(float(found[1]) * (UNITS[found[2]] if found[2] else unit))
-
-
-@probe(
-    "text/kernel-log",
-    tells=(Text,),
-    recognise=Recognise(KERNEL_WORDS, r"^\W*\[\s*\d+\.\d{6}\]\s|\bkernel:\s", each=True, lines=50),
-)
-def kernel_log(capture: Capture) -> Iterator[Fact]:
-    """Lines of the kernel's log."""
-    line = next((line for line in capture.lines() if line.text.strip()), None)
-    if line:
-        yield Text(origin=capture.origin(line), content="", kinds=("kernel-log",))
 
 
 def next_copy(taken: tuple[Capture, ...]) -> Request | None:
