@@ -60,6 +60,8 @@ LOG = (
     r"^\W*\[\s*\d+\.\d{6}\]\s|^\W*\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\]\s|^\W*kern\s*:\w+\s*: \d{4}-|\bkernel:\s"
 )
 """What only lines of this log begin with."""
+MARKS = ("[    0.000000]", "kernel:", "NVRM:", "amdgpu", "pcieport ", "mce:", "mlx5_core ", "i915 ", "[drm] ")
+"""What the log of nearly every machine with an accelerator holds."""
 REFUSED = "read kernel buffer failed"
 
 NEAR = 8
@@ -237,7 +239,7 @@ class Found(NamedTuple):
     command=("dmesg",),
     timeout=10.0,
     recognise=Recognise(
-        ("kernel:", "NVRM:", "amdgpu", "pcieport ", "mce:", REFUSED, *SIGNS),
+        (*MARKS, REFUSED, *SIGNS),
         "|".join((LOG, r"amdgpu [0-9a-f]{4}:|\[amdgpu\]\] \*ERROR\*", REFUSED, *map(re.escape, SIGNS))),
         each=True,
         lines=50,
@@ -247,7 +249,7 @@ def kernel_log(capture: Capture) -> Iterator[Fact]:
     """The kernel's log: each fault it names, and a mark that such a text was there."""
     told: Counter[str] = Counter()
     for line in capture.lines():
-        if re.search(LOG, line.text):
+        if re.search(LOG, line.text) and any(mark in line.text for mark in (*MARKS, *SIGNS)):
             yield Text(origin=capture.origin(line), content="", kinds=("kernel-log",))
             break
     for line in capture.lines():
