@@ -8,6 +8,7 @@ a cable it cannot know.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,7 +65,7 @@ def infiniband(capture: Capture) -> Iterator[Fact]:
     told = [port for port in document.get("ports") or () if isinstance(port, dict)]
     for port in told:
         words = {key: str(value) for key, value in port.items()}
-        origin = capture.said(" ".join(f"{key}={value}" for key, value in words.items() if value))
+        origin = capture.said(json.dumps(port))
         blank = NetworkPort(origin=origin, device=words.get("device", ""), port=_number(words.get("port", "")))
         yield replace(blank, **{name: value for key, text in words.items() for name, value in _told(key, text)})
     if not told:
