@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, MemoryBandwidth, Recognise, Request, Text, probe
+from diag.api import Capture, Fact, MemoryBandwidth, Recognise, Request, probe
 
-KERNEL_WORDS = ("kernel:", "NVRM:", "amdgpu", "pcieport ", "mce:", "oom-kill", "Out of memory:")
 COPY_SECONDS = 0.004
 COPY_MIB = (16, 64)
-
-
-@probe(
-    "text/kernel-log",
-    tells=(Text,),
-    recognise=Recognise(KERNEL_WORDS, r"^\W*\[\s*\d+\.\d{6}\]\s|\bkernel:\s", each=True, lines=50),
-)
-def kernel_log(capture: Capture) -> Iterator[Fact]:
-    """Lines of the kernel's log."""
-    line = next((line for line in capture.lines() if line.text.strip()), None)
-    if line:
-        yield Text(origin=capture.origin(line), content="", kinds=("kernel-log",))
 
 
 def next_copy(taken: tuple[Capture, ...]) -> Request | None:

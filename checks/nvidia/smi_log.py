@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from html import unescape
+from typing import NamedTuple
 
 from diag.api import (
     Accelerator,

@@ -1,0 +1,70 @@
+"""Variables of the environment, of the live machine or as `env`, `export` and the reports of engines show them.
+
+Which are told, and what of their values, is decided in `_environment.py` alone. A value that the shell would still
+have to work out (`$HOME/x`) is told as nothing. Whose environment a paste shows, it cannot know.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from diag.api import Capture, Fact, Line, Recognise, Setting, Unavailable, expression, probe
+
+CHILD = str(Path(__file__).resolve().parent / "_environment.py")
+SCHEMA = "diag/environment/1"
+SHOWN: Callable[[str, str], str | None] = runpy.run_path(CHILD)["told"]
+LITERALS = (
+    *("CUDA_", "NVIDIA_", "NCCL_", "NVSHMEM_", "HIP_", "ROCR_", "ROCM_", "HSA_", "MIOPEN_", "ASCEND_", "HCCL_", "ATB_"),
+    *("XPU_", "BKCL_", "ONEAPI_", "SYCL_", "CCL_", "ZE_", "UCX_", "GLOO_", "OMP_NUM_THREADS", "MKL_", "KMP_", "TORCH"),
+    *("VLLM_", "SGLANG_", "SGL_", "RAY_", "TRITON_", "FLASHINFER_", "TOKENIZERS_", "TRANSFORMERS_", "HF_", "LD_"),
+    *("PYTHONPATH=", "VIRTUAL_ENV=", "CONDA_PREFIX=", "MASTER_", "WORLD_SIZE=", "RANK=", "_proxy=", "_PROXY="),
+)
+ASSIGNED = expression(
+    r"^[ \t>|*]{0,12}(?:export\s+|declare -x\s+|ENV\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]{1,60})="
+    r"(?P<value>\"[^\"`$\\]*\"|'[^'`]*'|[^\s\"'`$\\]*)\s*;?\s*(?:#.*)?$"
+)
+REQUIRED = expression(
+    r"^[ \t>|*]{0,12}(?P<name>NVIDIA_REQUIRE_\w{1,40})=(?P<value>(?:cuda|brand|driver|arch)[<>=!].*)$"
+)
+"""The one value that holds spaces and stands without quotes."""
+PLAIN = re.sub(r"\?P<\w+>", "", REQUIRED.pattern)
+
+
+@probe("environment", tells=(Setting,), measure=CHILD, recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0))
+def environment(capture: Capture) -> Iterator[Fact]:
+    """The variables that the machine's own processes would start with."""
+    document = capture.document(SCHEMA)
+    if document is None:
+        return
+    given = document.get("variables")
+    variables = given if isinstance(given, dict) else {}
+    for name, value in variables.items():
+        shown = SHOWN(name, str(value))
+        if shown is not None:
+            yield Setting(origin=capture.said(json.dumps({name: value})[1:-1]), name=name, value=shown)
+    if not variables:
+        reason = "none of the variables that bear on accelerators is set"
+        yield Unavailable(
+            origin=capture.said(reason), what="environment", how="silent", reason=reason, tells=("Setting",)
+        )
+
+
+@probe(
+    "environment/pasted",
+    tells=(Setting,),
+    recognise=Recognise(LITERALS, f"{ASSIGNED.pattern}|{PLAIN}", each=True, lines=20),
+)
+def pasted(capture: Capture) -> Iterator[Fact]:
+    """Lines that set one variable each: `env`, `export`, a Dockerfile's `ENV`, the end of vLLM's `collect_env`."""
+    for line in capture.lines():
+        if found := ASSIGNED.match(line.text) or REQUIRED.match(line.text):
+            value = found["value"]
+            quoted = value[:1] in ("'", '"') and len(value) > 1
+            shown = SHOWN(found["name"], value[1:-1] if quoted else value.strip())
+            quote = line if shown and shown in line.text else Line(line.number, f"{found['name']}=")
+            if shown is not None:
+                yield Setting(origin=capture.origin(quote), name=found["name"], value=shown)

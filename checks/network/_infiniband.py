@@ -1,0 +1,56 @@
+"""RDMA adapters as the kernel shows them in `/sys/class/infiniband`: prints `diag/infiniband/1`.
+
+Reads no more than names and states, needs no rights and no tool. Another folder may be given as the argument.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+ROOT = "/sys/class/infiniband"
+
+
+def read(*path: str) -> str:
+    """The first line of a file, empty where it cannot be read."""
+    try:
+        with open(os.path.join(*path), encoding="utf-8", errors="replace") as file:
+            return file.readline(200).strip()
+    except OSError:
+        return ""
+
+
+def names(*path: str) -> list[str]:
+    """What a folder holds, in order; nothing where there is none."""
+    try:
+        return sorted(os.listdir(os.path.join(*path)))
+    except OSError:
+        return []
+
+
+def ports(root: str) -> list[dict[str, str]]:
+    """Every port of every adapter, with the files as they are."""
+    return [
+        {
+            "device": device,
+            "port": port,
+            "firmware": read(root, device, "fw_ver"),
+            "board": read(root, device, "board_id"),
+            "interface": " ".join(names(root, device, "device", "net")),
+            **{name: read(root, device, "ports", port, name) for name in ("state", "phys_state", "rate", "link_layer")},
+        }
+        for device in names(root)
+        for port in names(root, device, "ports")
+    ]
+
+
+def main() -> None:
+    """Print the document."""
+    root = sys.argv[1] if len(sys.argv) > 1 else ROOT
+    document = {"schema": "diag/infiniband/1", "present": os.path.isdir(root), "ports": ports(root)}
+    sys.stdout.write(json.dumps(document) + "\n")
+
+
+if __name__ == "__main__":
+    main()
