@@ -17,12 +17,15 @@ from diag.api import (
     Accelerator,
     Container,
     DeviceNode,
+    DeviceProcess,
     Driver,
     Fact,
     Facts,
+    HardwareEvent,
     Host,
     Installation,
     KernelModule,
+    Link,
     Package,
     Partition,
     Platform,
@@ -47,8 +50,8 @@ class Mark(NamedTuple):
 @deduction(
     needs=(Vendor,),
     uses=(
-        *(Accelerator, Container, DeviceNode, Driver, Host, Installation, KernelModule, Package, Partition, Reading),
-        TorchBuild,
+        *(Accelerator, Container, DeviceNode, DeviceProcess, Driver, HardwareEvent, Host, Installation, KernelModule),
+        *(Link, Package, Partition, Reading, TorchBuild),
     ),
     tells=(Platform,),
 )
@@ -95,6 +98,10 @@ def _worded(version: str, maker: Vendor) -> bool:
     return any(word in local(version) for word in maker.locals)
 
 
+def _named(fact: Any, maker: Vendor) -> bool:
+    return bool(fact.vendor == maker.vendor)
+
+
 class Marks(NamedTuple):
     """What facts of one kind prove, and whether one of them marks a vendor."""
 
@@ -106,7 +113,7 @@ MARKS: dict[type[Fact], Marks] = {
     Accelerator: Marks(
         "hardware", lambda one, maker: maker.vendor == one.vendor or one.architecture in maker.architectures
     ),
-    Driver: Marks("hardware", lambda driver, maker: driver.vendor == maker.vendor),
+    **dict.fromkeys((DeviceProcess, Driver, HardwareEvent, Link, Partition, Reading), Marks("hardware", _named)),
     DeviceNode: Marks("hardware", lambda node, maker: _matches(node.path, maker.nodes)),
     KernelModule: Marks("hardware", lambda module, maker: _matches(module.name, maker.modules)),
     Installation: Marks("software", lambda folder, maker: _matches(folder.path, maker.folders)),

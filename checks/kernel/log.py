@@ -33,7 +33,19 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Literal, NamedTuple
 
-from diag.api import Capture, Fact, HardwareEvent, Line, Recognise, Text, Unavailable, expression, probe, replace
+from diag.api import (
+    Capture,
+    Fact,
+    HardwareEvent,
+    Line,
+    Recognise,
+    Text,
+    Unavailable,
+    expression,
+    pci_address,
+    probe,
+    replace,
+)
 
 Role = Literal["event", "opens", "names", "adds", "repeats"]
 """A line is an event; opens one that a line near it completes; names the device of one to come, or the process of the
@@ -356,10 +368,6 @@ def _process(name: str, pid: str) -> str:
 
 
 def _address(address: str) -> str:
-    """A PCI address with a domain of four digits and a function, in lower case."""
-    parts = address.lower().replace("0x", "").split(":")
-    if len(parts) < 2:
-        return ""
-    domain = f"{int(parts[0], 16):04x}" if len(parts) == 3 else "0000"
-    last = parts[-1] if "." in parts[-1] else f"{parts[-1]}.0"
-    return ":".join((domain, parts[-2], last))
+    """A PCI address with its domain, and with a function, which some lines leave out."""
+    bare = address.lower().replace("0x", "")
+    return pci_address(bare if "." in bare else f"{bare}.0")

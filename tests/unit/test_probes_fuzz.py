@@ -155,13 +155,13 @@ def seconds(probe: Probe, text: str) -> float:
 def test_four_times_the_text_takes_no_more_than_eight_times_as_long(probe: Probe, shape: str) -> None:
     openers = probe.recognise.literals if probe.recognise else ("",)
     for opener in openers:
-        small, large = (seconds(probe, LONG[shape](opener, n)) for n in (25_000, 100_000))
-        assert large < max(8 * small, 0.3)
+        small, large = (seconds(probe, LONG[shape](opener, n)) for n in (8_000, 32_000))
+        assert large < max(8 * small, 0.2)
 
 
 @pytest.mark.parametrize("shape", LONG)
 def test_nor_does_it_to_find_them(shape: str) -> None:
     start = time.process_time()
     for opener in OPENERS:
-        examined(LONG[shape](opener, 20_000))
-    assert time.process_time() - start < 30
+        examined(LONG[shape](opener, 6_000))
+    assert time.process_time() - start < 60

@@ -1,4 +1,4 @@
-"""The kernel's log, as a text that entries ask about, and how fast the machine copies memory."""
+"""How fast the machine copies memory: the first measurement, staged."""
 
 from __future__ import annotations
 
