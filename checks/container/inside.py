@@ -22,7 +22,20 @@ GROUPS = (
     ("docker", expression(r"/docker[/\-][0-9a-f]{12}")),
     ("lxc", expression(r"/lxc(?:\.payload)?[./]")),
 )
-GROUP = r"^\W*[0-9]{1,3}:[\w,=\-]{0,60}:/"
+CONTROLLERS = (
+    "systemd",
+    "memory",
+    "cpuset",
+    "cpu",
+    "cpuacct",
+    "devices",
+    "pids",
+    "freezer",
+    "blkio",
+    "prio",
+    "hugetlb",
+)
+GROUP = r"^\W*[0-9]{1,3}:[a-z_,=]{0,60}:/"
 
 
 @probe("container", tells=(Container,), measure=CHILD, recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0))
@@ -46,12 +59,7 @@ def container(capture: Capture) -> Iterator[Fact]:
     "container/cgroup",
     tells=(Container,),
     path="/proc/1/cgroup",
-    recognise=Recognise(
-        ("/kubepods", "cri-containerd", "/crio-", "/libpod-", "/docker", "/lxc"),
-        rf"{GROUP}.{{0,400}}(?:kubepods|cri-containerd|crio-|libpod-|docker[/\-]|lxc)",
-        each=True,
-        lines=20,
-    ),
+    recognise=Recognise(("::/", *(f"{one}:/" for one in CONTROLLERS)), GROUP, each=True, lines=20),
 )
 def control_group(capture: Capture) -> Iterator[Fact]:
     """The control group of the first process, of version 1 or mixed."""
@@ -61,3 +69,7 @@ def control_group(capture: Capture) -> Iterator[Fact]:
                 if words.search(line.text):
                     yield Container(origin=capture.origin(line), runtime=runtime, inside=True)
                     return
+    reason = "the control groups name no runtime: of version 2, or not in a container"
+    yield Unavailable(
+        origin=capture.said(reason), what="container/cgroup", how="silent", reason=reason, tells=("Container",)
+    )

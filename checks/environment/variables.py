@@ -25,7 +25,7 @@ LITERALS = (
 )
 ASSIGNED = expression(
     r"^[ \t>|*]{0,12}(?:export\s+|declare -x\s+|ENV\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]{1,60})="
-    r"(?P<value>\"[^\"`$\\]*\"|'[^'`]*'|[^\s\"'`$\\]*)\s*;?\s*(?:#.*)?$"
+    r"(?P<value>\"[^\"`$\\]*\"|'[^'`]*'|[^\s\"'`$\\]*)\s*(?:;\s*)?(?:#.*)?$"
 )
 REQUIRED = expression(
     r"^[ \t>|*]{0,12}(?P<name>NVIDIA_REQUIRE_\w{1,40})=(?P<value>(?:cuda|brand|driver|arch)[<>=!].*)$"
