@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -151,7 +151,7 @@ class Shelf:
     def _refer(self, path: Path, beside: str, read: Callable[..., Iterable[Reference]]) -> None:
         rows = partial(read, path, self._kinds)
         if beside:
-            self._later.append(Later(path, beside, rows))
+            self._later.append(Later(path, beside, cache(lambda: tuple(rows()))))
         else:
             self._references.extend(rows())
 
