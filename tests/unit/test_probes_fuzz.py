@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from told import CAPTURES, LOADED, examined, reading
+from told import CAPTURES, LOADED, examined, facts_of, reading
 
 from diag.capture import Capture
 from diag.probe import Probe
@@ -108,23 +108,34 @@ def test_nor_the_whole_examination(text: str) -> None:
     assert [one.check for one in found.results if one.status == "crash"] == []
 
 
+KEY = re.compile(r'"([A-Za-z_]{2,20})":')
+ASKED = {"build", "devices", "trials", "versions", "libraries", "packages", "unseen", "error", "warnings"}
 MEASURED = [probe for probe in LOADED.probes.values() if probe.measure and probe.recognise]
-KEYS = sorted({key for line in REAL for key in re.findall(r'"([a-z_]{2,20})":', line)} | {"build", "devices", "trials"})
-leaf = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.sampled_from(KEYS))
-values = st.recursive(
-    leaf, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(KEYS), inner), max_leaves=20
-)
+KEYS = sorted({key for probe in MEASURED for line in OWN.get(probe.key, ()) for key in KEY.findall(line)} | ASKED)
+LEAVES = (None, True, False, 0, -1, 2**70, 1.5, float("inf"), "", "x", "0000:1a:00.0", "9.9.9")
+
+
+def value_of(dice: Random, depth: int) -> Any:
+    """A value of a document: mostly what no child would print there."""
+    kind = dice.randrange(4 if depth else 2)
+    if kind == 2:
+        return [value_of(dice, depth - 1) for _ in range(dice.randrange(3))]
+    if kind == 3:
+        return {dice.choice(KEYS): value_of(dice, depth - 1) for _ in range(dice.randrange(4))}
+    return dice.choice(LEAVES) if kind else dice.choice(KEYS)
 
 
 @pytest.mark.parametrize("probe", MEASURED, ids=lambda probe: probe.key)
 @fuzzed
-@given(document=st.dictionaries(st.sampled_from(KEYS), values))
-def test_nor_does_a_document_of_no_child(probe: Probe, document: dict[str, Any]) -> None:
+@given(seed=st.integers(0, 2**64))
+def test_nor_does_a_document_of_no_child(probe: Probe, seed: int) -> None:
     assert probe.recognise
+    dice = Random(seed)
     tag = json.loads(f"{{{probe.recognise.literals[0]}}}")
-    found = examined(json.dumps(tag | document))
-    assert found.broken == ()
-    assert [one.check for one in found.results if one.status == "crash"] == []
+    document = json.dumps(tag | {key: value_of(dice, 3) for key in dice.sample(KEYS, min(len(KEYS), 12))})
+    note(document)
+    found = facts_of([Capture.of(probe.key, document, kind="measure", exit_code=0)])
+    assert all(isinstance(fact.origin.line, int) for fact in found)
 
 
 LONG: dict[str, Callable[[str, int], str]] = {
@@ -142,8 +153,9 @@ LONG: dict[str, Callable[[str, int], str]] = {
 
 
 def seconds(probe: Probe, text: str) -> float:
+    """What reading takes, the better of two times where the first looks slow."""
     taken = []
-    for _ in range(2):
+    while len(taken) < 2 and (not taken or taken[0] > 0.1):
         start = time.process_time()
         read(probe, text)
         taken.append(time.process_time() - start)
@@ -153,10 +165,9 @@ def seconds(probe: Probe, text: str) -> float:
 @pytest.mark.parametrize("shape", LONG)
 @each
 def test_four_times_the_text_takes_no_more_than_eight_times_as_long(probe: Probe, shape: str) -> None:
-    openers = probe.recognise.literals if probe.recognise else ("",)
-    for opener in openers:
-        small, large = (seconds(probe, LONG[shape](opener, n)) for n in (8_000, 32_000))
-        assert large < max(8 * small, 0.2)
+    for opener in probe.recognise.literals if probe.recognise else ("",):
+        large = seconds(probe, LONG[shape](opener, 32_000))
+        assert large < 0.2 or large < 8 * seconds(probe, LONG[shape](opener, 8_000))
 
 
 @pytest.mark.parametrize("shape", LONG)
