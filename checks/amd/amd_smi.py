@@ -240,15 +240,14 @@ def amd_smi_monitor(capture: Capture) -> Iterator[Fact]:
         words = re.split(r"\s{2,}", line.text.strip().replace("/ ", "/").replace("/ ", "/"))
         if METER.match(line.text):
             columns = line.text.split()
-        elif columns[:1] != ["GPU"] or not re.fullmatch(r"[0-9]{1,4}", words[0]):
+        elif not columns or not re.fullmatch(r"[0-9]{1,4}", words[0]):
             columns = []
         else:
             row = dict(zip(columns, words, strict=False))
-            yield from _metered(capture, line, row, listed)
+            yield from _metered(capture, line, int(words[0]), row, listed)
 
 
-def _metered(capture: Capture, line: Line, row: dict[str, str], listed: set[int]) -> Iterator[Fact]:
-    index = int(row.pop("GPU"))
+def _metered(capture: Capture, line: Line, index: int, row: dict[str, str], listed: set[int]) -> Iterator[Fact]:
     total = row.get("VRAM_TOTAL") or row.get("VRAM_USAGE", "").partition("/")[2].strip()
     if index not in listed:
         yield _device(capture, line, index, {"memory_mib": total})
