@@ -14,10 +14,10 @@ check: $(VENV)/installed
 	$(BIN)/diag selftest
 	$(BIN)/python docs/catalogue.py --check
 	$(BIN)/python docs/outputs.py --check
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 test: $(VENV)/installed
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 format: $(VENV)/installed
 	$(BIN)/ruff format .
@@ -35,7 +35,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/help_cpu.py
 
 soak full: $(VENV)/installed
-	DIAG_EXAMPLES=10000 $(BIN)/pytest -k "fuzz or interrupted or spawn"
+	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn"
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for line in config.stash[SAID]:
         terminalreporter.write_line(line)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # Only the process that started the others writes to the terminal.
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["said"] = session.config.stash[SAID]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    said = node.config.stash[SAID]
+    said += [line for line in getattr(node, "workeroutput", {}).get("said", []) if line not in said]
 
 
 @pytest.fixture(scope="session")
