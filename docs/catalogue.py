@@ -56,17 +56,16 @@ def _probe(probe: Probe) -> str:
     return f"| {probe.key} | {how} | {', '.join(kind.__name__ for kind in probe.tells)} |"
 
 
-def main() -> int:
-    """Write, or compare and say what to do."""
-    made = page()
+def kept(made: str, place: Path) -> int:
+    """Write a page, or with `--check` compare it with its file and say what to do: the exit code."""
     if "--check" not in sys.argv:
-        PLACE.write_text(made, encoding="utf-8")
+        place.write_text(made, encoding="utf-8")
         return 0
-    if not PLACE.exists() or PLACE.read_text(encoding="utf-8") != made:
-        print("docs/catalogue.md is behind the rules: run make docs")
+    if not place.exists() or place.read_text(encoding="utf-8") != made:
+        print(f"docs/{place.name} is behind what it is made from: run make docs")
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(kept(page(), PLACE))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from catalogue import kept
 
 from diag import engine, plugins
 from diag.capture import Capture, OnDisk
@@ -67,17 +68,5 @@ def natural(word: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
-def main() -> int:
-    """Write, or compare and say what to do."""
-    made = page()
-    if "--check" not in sys.argv:
-        PLACE.write_text(made, encoding="utf-8")
-        return 0
-    if not PLACE.exists() or PLACE.read_text(encoding="utf-8") != made:
-        print("docs/outputs.md is behind the captures: run make docs")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(kept(page(), PLACE))
