@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from diag.api import Evidence, Facts, Finding, Mount, Remedy, check
 
 DEFAULT_BYTES = 64 * 2**20
-MORE = DEFAULT_BYTES + 1
 
 DF_64M = """\
 $ df -h /dev/shm
@@ -80,7 +79,9 @@ tmpfs            24G     0   24G   0% /dev/shm
 )
 def shared_memory_small(facts: Facts) -> Iterator[Finding]:
     """Compare the mount with the default of container runtimes."""
-    small = [one for one in facts.all(Mount) if one.path == "/dev/shm" and (one.size_bytes or MORE) <= DEFAULT_BYTES]
-    if small:
-        mib = (small[0].size_bytes or 0) // 2**20
-        yield Finding(values={"mib": mib}, evidence=tuple(map(Evidence.of, small)))
+    told: set[int] = set()
+    for mount in facts.all(Mount):
+        size = mount.size_bytes if mount.path == "/dev/shm" else None
+        if size is not None and size <= DEFAULT_BYTES and size not in told:
+            told.add(size)
+            yield Finding(values={"mib": size // 2**20}, evidence=(Evidence.of(mount),))

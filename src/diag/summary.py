@@ -9,6 +9,7 @@ from diag.facts import (
     Container,
     Driver,
     Engine,
+    EngineState,
     Facts,
     HardwareEvent,
     Host,
@@ -21,6 +22,7 @@ from diag.facts import (
     Partition,
     Platform,
     Python,
+    Reading,
     Runtime,
     TorchBuild,
     Unavailable,
@@ -40,12 +42,15 @@ WORDS: Mapping[str, Words] = {
         "torch": "torch",
         "collectives": "Collectives",
         "engine": "Engine",
+        "states": "Engine says",
         "launch": "Launch",
         "python": "Python",
         "host": "System",
         "processor": "Processor",
         "memory": "Memory",
         "network": "Network",
+        "containers": "Containers",
+        "health": "Health",
         "events": "Events",
         "none seen": "none seen",
         "not known": "not known ({why})",
@@ -53,6 +58,7 @@ WORDS: Mapping[str, Words] = {
         "cpus": "{count} CPUs",
         "numa": "{count} NUMA nodes",
         "shared": "shared memory {size}",
+        "ports": "{count} ports",
         "copies": "copies {gbps:.1f} GB/s ({subject})",
         "poses": "{vendor}, which torch and tools take for {others}",
         "parts": "{count} parts",
@@ -77,12 +83,15 @@ WORDS: Mapping[str, Words] = {
         "torch": "torch",
         "collectives": "集合通信",
         "engine": "推理引擎",
+        "states": "引擎输出",
         "launch": "启动",
         "python": "Python",
         "host": "系统",
         "processor": "处理器",
         "memory": "内存",
         "network": "网络",
+        "containers": "容器",
+        "health": "健康状态",
         "events": "事件",
         "none seen": "未发现",
         "not known": "未知（{why}）",
@@ -90,6 +99,7 @@ WORDS: Mapping[str, Words] = {
         "cpus": "{count} 个 CPU",
         "numa": "{count} 个 NUMA 节点",
         "shared": "共享内存 {size}",
+        "ports": "{count} 个端口",
         "copies": "复制 {gbps:.1f} GB/s（{subject}）",
         "poses": "{vendor}（torch 和工具会将其当作 {others}）",
         "parts": "{count} 个分区",
@@ -107,6 +117,8 @@ WORDS: Mapping[str, Words] = {
     },
 }
 GIB = 2**30
+SHOWN = ("memory.weights", "memory.kv-cache", "kv.tokens", "kv.concurrency", "memory.graphs", "attention")
+"""Names of an engine's states that are shown."""
 LAUNCH_CAP = 200
 """Characters of a launch line that are shown."""
 COLLECTIVES = ("nccl", "rccl", "hccl", "xccl", "bkcl", "ccl")
@@ -237,7 +249,32 @@ def _network(facts: Facts, words: Words) -> Iterator[str]:
     kinds = Counter((one.rate_gbps, one.layer, one.state) for one in ports.values())
     for (rate, layer, state), count in kinds.items():
         speed = f"{rate:g} Gb/s" if rate else ""
-        yield f"{count} x " + " ".join(filter(None, (speed, layer, state)))
+        told = " ".join(filter(None, (speed, layer, state)))
+        yield f"{count} x {told}" if told else words["ports"].format(count=count)
+
+
+def _containers(facts: Facts, words: Words) -> Iterator[str]:
+    """Containers that a text shows from outside: how each is started."""
+    for one in facts.all(Container):
+        if not one.inside:
+            shared = words["shared"].format(size=_size(one.shm_bytes)) if one.shm_bytes else ""
+            ipc, gpus = (f"{name} {value}" if value else "" for name, value in (("ipc", one.ipc), ("gpus", one.gpus)))
+            yield ", ".join(filter(None, (one.runtime, one.name, one.image, ipc, gpus, shared)))
+
+
+def _health(facts: Facts, words: Words) -> Iterator[str]:
+    """What the tool says of the devices' state, by its own words."""
+    kinds = Counter(one.value for one in facts.all(Reading) if one.name == "health")
+    yield ", ".join(f"{count} x {value}" for value, count in kinds.most_common(6))
+
+
+def _states(facts: Facts, words: Words) -> Iterator[str]:
+    """The first of each of the figures that an engine prints of its memory, and its back end."""
+    told: dict[str, str] = {}
+    for one in facts.all(EngineState):
+        if one.name in SHOWN:
+            told.setdefault(one.name, f"{one.value} {one.unit}".strip())
+    yield ", ".join(f"{name} {told[name]}" for name in SHOWN if name in told)
 
 
 def _events(facts: Facts, words: Words) -> Iterator[str]:
@@ -255,11 +292,14 @@ ROWS: Mapping[str, Callable[[Facts, Words], Iterable[str]]] = {
     "collectives": _collectives,
     "engine": _engine,
     "launch": _launch,
+    "states": _states,
     "python": _python,
     "host": _host,
     "processor": _processor,
     "memory": _memory,
     "network": _network,
+    "containers": _containers,
+    "health": _health,
     "events": _events,
 }
 """The rows in their order; one that nothing was told of is left out."""
