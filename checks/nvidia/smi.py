@@ -178,9 +178,9 @@ def _usage(row: Row, cells: list[str], line: Line) -> None:
 
 
 def _divided(row: Row, cells: list[str], line: Line) -> None:
-    """The third line of a device, from 450 on: its MIG mode; a star says that another one is pending."""
-    mode = row.cell(cells, 2).rstrip("*")
-    row.add("mig.mode", mode if mode in SWITCH.values() else "", line)
+    """The third line of a device, from 450 on: its MIG mode, with a star where it waits for a reset."""
+    mode = row.cell(cells, 2)
+    row.add("mig.mode", mode if mode.rstrip("*") in SWITCH.values() else "", line)
 
 
 def _told(capture: Capture, row: Row | None) -> Iterator[Fact]:

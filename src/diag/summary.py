@@ -16,6 +16,7 @@ from diag.facts import (
     LaunchArguments,
     Link,
     MemoryBandwidth,
+    ModelShape,
     Mount,
     NetworkPort,
     NumaNode,
@@ -44,6 +45,10 @@ WORDS: Mapping[str, Words] = {
         "engine": "Engine",
         "states": "Engine says",
         "launch": "Launch",
+        "model": "Model",
+        "layers": "layers",
+        "hidden size": "hidden size",
+        "experts": "experts",
         "python": "Python",
         "host": "System",
         "processor": "Processor",
@@ -61,11 +66,11 @@ WORDS: Mapping[str, Words] = {
         "ports": "{count} ports",
         "copies": "copies {gbps:.1f} GB/s ({subject})",
         "poses": "{vendor}, which torch and tools take for {others}",
-        "parts": "{count} parts",
+        "parts": "parts: {count}",
         "installed": "installed",
         "running": "running",
         "planned": "planned",
-        "unknown flags": "flags that no known version takes: {flags}",
+        "unknown flags": "flags that no compared version takes: {flags}",
         "wsl": "WSL",
         "virtual": "virtual machine",
         "container": "container",
@@ -85,6 +90,10 @@ WORDS: Mapping[str, Words] = {
         "engine": "推理引擎",
         "states": "引擎输出",
         "launch": "启动",
+        "model": "模型",
+        "layers": "层",
+        "hidden size": "隐藏维度",
+        "experts": "专家",
         "python": "Python",
         "host": "系统",
         "processor": "处理器",
@@ -106,7 +115,7 @@ WORDS: Mapping[str, Words] = {
         "installed": "已安装",
         "running": "运行中",
         "planned": "计划启动",
-        "unknown flags": "任何已知版本都不接受的参数：{flags}",
+        "unknown flags": "所比较的版本都不接受的参数：{flags}",
         "wsl": "WSL",
         "virtual": "虚拟机",
         "container": "容器",
@@ -117,6 +126,8 @@ WORDS: Mapping[str, Words] = {
     },
 }
 GIB = 2**30
+REASON_CAP = 160
+"""Characters of a reason that are shown."""
 SHOWN = ("memory.weights", "memory.kv-cache", "kv.tokens", "kv.concurrency", "memory.graphs", "attention")
 """Names of an engine's states that are shown."""
 LAUNCH_CAP = 200
@@ -147,14 +158,16 @@ def _platform(facts: Facts, words: Words) -> Iterator[str]:
 def _accelerators(facts: Facts, words: Words) -> Iterator[str]:
     """The devices by kind: `8 x NAME, 139.8 GiB`; where there are none, why."""
     kinds = Counter((device.name or device.vendor, _gib(device.memory_mib)) for device in devices(facts))
-    yield ", ".join(f"{count} x {name}" + (f", {memory}" if memory else "") for (name, memory), count in kinds.items())
+    for (name, memory), count in kinds.items():
+        yield f"{count} x {name}" + (f", {memory}" if memory else "")
     if parts := facts.all(Partition):
         yield words["parts"].format(count=len(parts))
     if not kinds:
-        failed = [one for one in facts.all(Unavailable) if "Accelerator" in one.tells and one.how == "failed"]
+        untold = [one for one in facts.all(Unavailable) if "Accelerator" in one.tells]
+        failed = next((one for one in untold if one.how == "failed"), None)
         if failed:
-            yield words["not known"].format(why=f"{failed[0].what}: {failed[0].reason}")
-        elif facts.first(Unavailable):
+            yield words["not known"].format(why=f"{failed.what}: {failed.reason[:REASON_CAP]}")
+        elif untold:
             yield words["none seen"]
 
 
@@ -173,9 +186,13 @@ def _device(name: str) -> bool:
 
 
 def _driver(facts: Facts, words: Words) -> Iterator[str]:
-    for one in facts.all(Driver):
-        offers = words["offers"].format(offers=one.offers) if one.offers else ""
-        yield ", ".join(filter(None, (f"{one.vendor} {one.version}".strip(), offers)))
+    """Each driver once; what it offers may stand in another text than its version."""
+    told = facts.all(Driver)
+    for one in told:
+        known = any((other.vendor, other.version) == (one.vendor, one.version) and other.offers for other in told)
+        if one.offers or not known:
+            offers = words["offers"].format(offers=one.offers) if one.offers else ""
+            yield ", ".join(filter(None, (f"{one.vendor} {one.version}".strip(), offers)))
 
 
 def _toolkit(facts: Facts, words: Words) -> Iterable[str]:
@@ -208,11 +225,20 @@ def _engine(facts: Facts, words: Words) -> Iterable[str]:
 
 
 def _launch(facts: Facts, words: Words) -> Iterator[str]:
+    """The engine, the model and the flags; those that only name the model again are left out."""
     for one in facts.all(LaunchArguments):
-        flags = (f"--{name} {value}".strip() for name, value in one.flags)
-        yield " ".join(filter(None, (one.engine, one.subcommand, one.model, *flags)))[:LAUNCH_CAP]
+        flags = (f"--{name} {value}".strip() for name, value in one.flags if value != one.model)
+        line = " ".join(filter(None, (one.engine, one.subcommand, one.model, *flags)))
+        yield line if len(line) <= LAUNCH_CAP else f"{line[:LAUNCH_CAP]}…"
         if one.unknown:
             yield words["unknown flags"].format(flags=", ".join(f"--{name}" for name in one.unknown))
+
+
+def _model(facts: Facts, words: Words) -> Iterator[str]:
+    for one in facts.all(ModelShape):
+        sizes = (("layers", one.layers), ("hidden size", one.hidden_size), ("experts", one.experts))
+        counted = (f"{count} {words[name]}" for name, count in sizes if count)
+        yield ", ".join(filter(None, (one.architecture or one.model_type, *counted, one.dtype, one.quantization)))
 
 
 def _python(facts: Facts, words: Words) -> Iterable[str]:
@@ -292,6 +318,7 @@ ROWS: Mapping[str, Callable[[Facts, Words], Iterable[str]]] = {
     "collectives": _collectives,
     "engine": _engine,
     "launch": _launch,
+    "model": _model,
     "states": _states,
     "python": _python,
     "host": _host,

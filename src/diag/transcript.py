@@ -7,7 +7,7 @@ and as a border between machines only where it names a host.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -84,6 +84,6 @@ def output(part: Capture, probe: Probe) -> Capture:
 
 
 def host_before(named: Sequence[Prompt], line: int) -> str:
-    """The host that the last of the prompts that name one tells before a line, empty where none does."""
-    place = bisect_left(named, line, key=lambda prompt: prompt.line)
+    """The host that the last of the prompts that name one tells at or before a line, empty where none does."""
+    place = bisect_right(named, line, key=lambda prompt: prompt.line)
     return named[place - 1].host if place else ""

@@ -29,7 +29,7 @@ from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
 from diag.engine import Examination
 from diag.errors import TimeUp
-from diag.facts import Accelerator, Facts, Host, Python
+from diag.facts import Accelerator, Facts, Host, Python, Reference
 from diag.finding import Broken
 from diag.learn import key_of
 from diag.plugins import Loaded
@@ -141,6 +141,8 @@ def unanswered(opened: Sequence[sources.Source], examination: Examination, words
         reasons.append(words["damaged"].format(lost=", ".join(lost[:5])))
     if opened[0].kind == "live" and facts.first(Python) is None:
         reasons.append(words["no interpreter"])
+    if all(isinstance(fact, Reference) for fact in facts):
+        return [*reasons, words["nothing known"]]
     without = [scope for scope in facts.scopes() if facts.within(scope).first(Accelerator) is None]
     if without:
         named = f" ({', '.join(without)})" if without != [""] else ""

@@ -123,7 +123,7 @@ READINGS = {
     "health": "the tool's own word for its state",
     "persistence": "whether the driver stays loaded (On, Off)",
     "compute.mode": "who may use it (Default, Exclusive_Process, Prohibited)",
-    "mig.mode": "whether it is divided (Enabled, Disabled)",
+    "mig.mode": "whether it is divided (Enabled, Disabled; with a star where that waits for a reset)",
     "ecc.mode": "whether memory errors are corrected",
     "ecc.uncorrected": "errors since the driver was loaded that could not be corrected",
     "ecc.corrected": "errors since the driver was loaded that were corrected",
