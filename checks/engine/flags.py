@@ -30,7 +30,8 @@ ENDS = expression(r"[;&|)]{1,2}|\d?>{1,2}.*|&>{1,2}.*|<")
 """Words that end a command or send its output elsewhere."""
 ASSIGNED = expression(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 FLAG = expression(r"--?[A-Za-z]")
-SECRET = expression(r"(?i)(?:^|[-_])(?:api[-_]?key|token|secret|passw(?:or)?d|access[-_]key)$")
+SECRET = expression(r"(?i)(?:^|[-_.])(?:api[-_]?key|token|secret|passw(?:or)?d|access[-_]key)$")
+SECRET_VARIABLE = expression(r"(?i)(?:api_?key|access_?key|token|secret|passw(?:or)?d|passwd|credentials?)$")
 LEVEL = expression(r"-O=?([0-9])")
 RELEASE = r"([0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(?:\.?(?:post|rc|dev)[0-9]{1,4})?)"
 NAMED = expression(rf"(?:vllm|sglang)[-_]?v?{RELEASE}")
@@ -228,15 +229,16 @@ def _levelled(words: tuple[str, ...], version: str) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _masked(pair: tuple[str, str]) -> tuple[str, str]:
+def _masked(pair: tuple[str, str], secret: re.Pattern[str] = SECRET) -> tuple[str, str]:
     name, value = pair
-    return (name, "***") if value and SECRET.search(name) else pair
+    return (name, "***") if value and secret.search(name) else pair
 
 
 def _environment(command: LaunchCommand, before: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """The variables that are set outside of the words and before the program, the last value of each."""
     found = (ASSIGNED.fullmatch(word) for word in (*command.environment, *before))
-    return tuple(map(_masked, {one[1]: one[2] for one in found if one}.items()))
+    told = {one[1]: one[2] for one in found if one}
+    return tuple(_masked(pair, SECRET_VARIABLE) for pair in told.items())
 
 
 def _version(image: str) -> str:

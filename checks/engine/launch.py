@@ -79,7 +79,7 @@ ESCAPED = expression(r"\\([\"\\$`\n])")
 QUOTES = expression(r"\\.|(?<=\w)'(?=\w)|['\"]|(?<!\S)#")
 VARIABLE = expression(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 ASSIGNED = expression(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-LINES_CAP, VALUE_CAP = 400, 4096
+LINES_CAP, VALUE_CAP, LENGTH_CAP = 400, 4096, 2**17
 RUNTIMES = ("docker", "podman", "nerdctl", "kubectl")
 SWITCHES = expression(
     r"--(?:detach|help|init|interactive|no-healthcheck|oom-kill-disable|privileged|publish-all|quiet|read-only|replace|rm"
@@ -127,7 +127,7 @@ def _found(capture: Capture) -> Iterator[tuple[bool, list[Fact]]]:
     """What each command tells, and whether it stands behind `#`."""
     shell, asked = Shell(), capture.kind == "asked"
     for typed in _typed(list(capture.lines())):
-        commands, whole = _commands(typed.text)
+        commands, whole = _commands(typed.text) if len(typed.text) <= LENGTH_CAP else ([], False)
         if asked and not whole:
             return
         for start, words in commands:

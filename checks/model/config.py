@@ -50,6 +50,8 @@ KEYS = (
     *(key for keys in NAMES.values() for key in keys),
 )
 SHORT_VOCABULARY = 5
+DEPTH_CAP = 32
+"""Objects and lists within each other; what stands deeper is passed over."""
 """Digits without which the last number of a text is taken to be cut."""
 TOKEN = expression(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
@@ -85,12 +87,15 @@ class Document:
         self._path: list[str] = []
         self._key, self._value = "", ""
         self._opened = self._closed = False
+        self._deeper = 0
 
     def take(self, token: str, line: Line) -> bool:
         """Take the next token, unless the document has ended before it."""
         if self._closed:
             return self._goes_on(token)
-        if token == ":":
+        if self._deeper or (token in ("{", "[") and len(self._path) >= DEPTH_CAP):
+            self._deeper += (token in ("{", "[")) - (token in ("}", "]"))
+        elif token == ":":
             self._key, self._value = self._value.strip('"'), ""
         elif token in (",", "}", "]"):
             self._settle(line)

@@ -12,7 +12,7 @@ Time is linear in the text: every repeat is bounded, or starts at a boundary; a 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,11 +133,22 @@ class Redactor:
         if isinstance(value, dict):
             return {name: self._value(item, name if isinstance(name, str) else "") for name, item in value.items()}
         if isinstance(value, (list, tuple)):
-            items = [self._value(item, key) for item in value]
+            items = list(self._items(value, key))
             if isinstance(value, list):
                 return items
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         return value
+
+    def _items(self, values: Sequence[Any], key: str) -> Iterator[Any]:
+        """The items of a list; of the words of a command, those behind a flag that takes a secret are one."""
+        secret = False
+        for item in values:
+            if isinstance(item, str) and item.startswith("-"):
+                secret = bool(compiled(_FLAG_WORD).fullmatch(item.lower()))
+            elif secret and isinstance(item, str) and not compiled(_STANDIN).fullmatch(item):
+                yield self._made("token", item)
+                continue
+            yield self._value(item, key)
 
     def _leaf(self, leaf: str, key: str) -> str:
         """Read a string behind its key, so that a version stays one and a bare password is seen."""
@@ -269,8 +280,13 @@ _SEP = r"""(?:\\?["'])?[ \t]{0,8}(?:=>|:|=(?!=))[ \t]{0,8}[\[(]?"""
 _VALUE = r"""(?:(\\?["'])(?P<token>(?:(?!\1)[^\r\n]){1,4096})|(?P<token2>[^\s"',;&|(){}\[\]\\]{1,4096}))"""
 _KEY_NAMES = ("api", "access", "private", "account", "auth", "signing", "encryption", "license", "shared", "session")
 _KEY = "|".join(f"(?<={name}key)|(?<={name}[_-]key)" for name in _KEY_NAMES)
-_FLAG = r"(?:[a-z0-9]{1,24}[-_]){0,4}(?:api[-_]?key|token|passw(?:or)?d|passphrase|secret(?:[-_](?:access[-_])?key)?)"
-_FLAG_VALUE = r"""(?:["'],?[ \t]{1,8}["']|=["']?|[ \t]{1,8}["']?)(?P<token>[^\s"',-][^\s"',]{0,4096})"""
+_FLAG = r"(?:[a-z0-9]{1,24}[-_.]){0,6}(?:api[-_]?key|token|passw(?:or)?d|passphrase|secret(?:[-_](?:access[-_])?key)?)"
+_FLAG_VALUE = (
+    r"""(?:(?:["'],?[ \t]{0,8}|=|[ \t]{1,8})(["'])(?P<token>(?!-)[^"'\r\n]{1,4096})\1"""
+    r"""|(?:["'],?[ \t]{1,8}["']|=["']?|[ \t]{1,8}["']?)(?P<token2>[^\s"',-][^\s"',]{0,4096}))"""
+)
+_FLAG_WORD = f"--?{_FLAG}"
+_STANDIN = r"<[a-z]{1,16}-[0-9a-f]{8,64}>|[*]{0,16}"
 _HEADER = r"""["']?(?:(?:basic|bearer|token)[ \t]{1,8}(?P<token>[^\s"',}\\]{1,8192})|(?P<token2>[^\r\n"'\\]{1,8192}))"""
 _QUERY = r"[?&](?:[\w-]{0,32}token|[\w-]{0,32}key|sig|signature|secret|passw(?:or)?d|auth|x-amz-\w{1,32})="
 _PIDS = r":[0-9]{1,8}:[0-9]{1,8} \[[0-9]"
@@ -319,6 +335,8 @@ RULES: tuple[Rule, ...] = (
     Rule("url user", "://", rf"://(?:(?P<user>{_URL_PART})?:(?P<token>[^\s/<\"']{{1,256}})|(?P<user2>{_URL_PART}))@"),
     Rule("url parameter", "=", rf"{_QUERY}(?P<token>[^&\s\"'#<>]{{1,4096}})", _weak, folded=True, sieve=r"[?&]\w"),
     Rule("flag", "--", rf"--(?<![\w-]..){_FLAG}{_FLAG_VALUE}", _weak_flag, folded=True),
+    Rule("key list", "key", r"(?:api|access)[_-]?key[\"']?[ ]?[=:][ ]?\[(?P<token>[^\]\r\n]{1,4096})\]", folded=True),
+    Rule("ssh password", "sshpass", r"sshpass[ \t]{1,8}-p[ \t]{0,8}[\"']?(?P<token>[^\s\"']{1,256})"),
     _named("named token", "token", "token", _weak_token),
     _named("password", "pass", "pass(?:w(?:or)?d|phrase)"),
     _named("named secret", "secret", "secret(?:[_-]?(?:access|key|id|base|value)){0,3}"),

@@ -100,6 +100,11 @@ SECRETS = [
     ("password='open sesame', port=1", "sesame", ", port=1"),
     ("vllm serve m --api-key X7 --port 1", "X7", "vllm serve m --api-key <token-"),
     ("--hf-token X7 --token=Y8 --password Z9", "X7", "--password <token-"),
+    ('vllm serve m --api-key "A X7y" --port 1', "X7y", "--port 1"),
+    ('command: ["--model","x","--api-key","X7y"]', "X7y", '"--model","x"'),
+    ("vllm serve m --kv-transfer-config.password X7y", "X7y", "vllm serve m"),
+    ("api_key=['X7y1', 'X7y2'], port=1", "X7y2", ", port=1"),
+    ("sshpass -p X7y ssh h vllm serve m", "X7y", "vllm serve m"),
     ("['--api-key', 'X7y', '--port']", "X7y", "', '--port']"),
     ('{"api_key": "X7y", "a": 1}', "X7y", '", "a": 1}'),
     (r'"{\"api_key\": \"X7y\"}"', "X7y", r'\"}"'),
@@ -249,6 +254,14 @@ def test_value_walks_leaves_and_reads_keys() -> None:
     assert re.fullmatch(r"<token-\w+>", seen["HF_TOKEN"])
     assert re.fullmatch(r"<token-\w+>", seen["password"])
     assert seen["curand"] == "10.2.1.217" != seen["ip"]
+
+
+def test_words_behind_a_flag_that_takes_a_secret_are_one() -> None:
+    words = ["serve", "m", "--api-key", "one", "two", "--hf_token", "three", "--port", "80", "--max-model-len", "4096"]
+    once = Redactor(KEY).value({"words": words})
+    assert not {"one", "two", "three"} & set(once["words"])
+    assert once["words"][:3] + once["words"][7:] == words[:3] + words[7:]
+    assert Redactor(KEY).value(once) == once
 
 
 def test_counts_name_rules_only() -> None:

@@ -25,8 +25,10 @@ from diag.learn import learn
 from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
 from diag.sources import LiveHost
-from diag.text import printable
+from diag.text import decode, printable
 
+LAUNCH_CAP = 2**17
+"""Characters of a launch line: the kernel takes no longer argument either."""
 GRACE = 2.0
 """Seconds that children and readers have, beyond the bound, to come to the end they were told of."""
 
@@ -131,9 +133,11 @@ def ahead(captures: Iterable[Capture]) -> Iterator[Iterable[Capture]]:
 
 def planned(launch: str, loaded: Loaded) -> sources.Asked:
     """The launch line that is asked about; one that no probe understands is a mistake."""
-    asked = sources.Asked({"launch": launch})
+    if len(launch) > LAUNCH_CAP:
+        raise DiagError(f"--launch: {len(launch)} characters are no launch line")
+    asked = sources.Asked({"launch": decode(launch.encode("utf-8", "surrogateescape"))})
     if learn(asked.captures(()), loaded).facts.first(LaunchCommand) is None:
-        raise DiagError(f"--launch {launch!r}: no engine is started in it, or a quote is open")
+        raise DiagError("--launch: no engine is started in it, or a quote is open")
     return asked
 
 
