@@ -29,10 +29,10 @@ from diag.api import (
     replace,
 )
 
-HYGON = expression(
-    r"^\W*[DH]CU[\[\s0-9]|\b[DH]CU (?:memory )?use|C-3000 IC Design|Chengdu Haiguang"
-    r"|=\s{0,9}System Management Interface"
-)
+HYGON = expression(r"^\W*[DH]CU[\[\s0-9]|\b[DH]CU (?:memory )?use|C-3000 IC Design|Chengdu Haiguang")
+HYGON_HEAD = expression(r"=\s{0,9}System Management Interface")
+"""The heading without "ROCm", which an AMD table that was edited has as well."""
+AMD = expression(r"\bAMD\b|Advanced Micro Devices|\bInstinct\b|\bRadeon\b")
 KEYED = expression(r"^\W*(?:GPU|DCU|HCU)\s?\[([0-9]{1,4})\]\s*:\s*([^:]{1,60}?)\s*:\s*(\S.*)$")
 MEMBER = expression(r'"card([0-9]{1,4})":\s*\{([^{}]*)')
 PAIR = expression(r'"([^"]{1,80})":\s*"([^"]{0,200})"')
@@ -138,7 +138,10 @@ def hy_smi(capture: Capture) -> Iterator[Fact]:
 
 
 def _hygon(capture: Capture) -> bool:
-    return any(HYGON.search(line.text) for line in capture.lines())
+    lines = [line.text for line in capture.lines()]
+    if any(map(HYGON.search, lines)):
+        return True
+    return any(map(HYGON_HEAD.search, lines)) and not any(map(AMD.search, lines))
 
 
 def _refused(capture: Capture) -> Iterator[Unavailable]:

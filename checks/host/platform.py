@@ -1,10 +1,10 @@
 """Which vendors' accelerators a machine has, and what sets it apart: identity before judgement.
 
-What a vendor is known by stands in `kb/reference/vendors.yaml`. Marks differ in what they prove: a device on the bus
-proves hardware; a tool's list, a driver, a device file or torch's list do, unless another vendor poses as this one
-(Kunlun as CUDA, Hygon as ROCm), whose own marks then outweigh them; packages and folders prove software alone, and
-count where nothing tells of hardware. What this cannot know: a vendor of which nothing was told, and which of two
-vendors an impostor is that left no mark of its own.
+What a vendor is known by stands in `kb/reference/vendors.yaml`. Marks differ in what they prove. A device on the bus
+or under its maker's name in the maker's tool is that maker's; so is what a driver, a device file or torch's list tell of,
+unless another vendor poses as this one (Kunlun as CUDA, Hygon as ROCm), whose own marks then outweigh them. Packages
+and folders prove software alone, and count where nothing tells of hardware. What this cannot know: a vendor of which
+nothing was told, and which of two vendors an impostor is that left no mark of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from diag.api import (
     local,
 )
 
-Proves = Literal["bus", "hardware", "software"]
+Proves = Literal["itself", "hardware", "software"]
 
 
 class Mark(NamedTuple):
@@ -60,7 +60,7 @@ def platform(facts: Facts) -> Iterator[Fact]:
     makers = facts.all(Vendor)
     marks = [mark for maker in makers for mark in _marks(facts, maker)]
     poses = {maker.poses_as: maker.vendor for maker in makers if maker.poses_as and _of(marks, maker.vendor)}
-    marks = [mark for mark in marks if mark.vendor not in poses or mark.proves == "bus"]
+    marks = [mark for mark in marks if mark.vendor not in poses or mark.proves == "itself"]
     hardware = {mark.vendor for mark in marks if mark.proves != "software"}
     known = hardware or {mark.vendor for mark in marks}
     present = tuple(maker.vendor for maker in makers if maker.vendor in known)
@@ -86,8 +86,14 @@ def _marks(facts: Facts, maker: Vendor) -> Iterator[Mark]:
     for fact in facts:
         marks = MARKS.get(type(fact))
         if marks and marks.shown(fact, maker):
-            on_bus = isinstance(fact, Accelerator) and fact.seen_by == "pci"
-            yield Mark(maker.vendor, "bus" if on_bus else marks.proves, fact)
+            yield Mark(maker.vendor, "itself" if _itself(fact, maker) else marks.proves, fact)
+
+
+def _itself(fact: Fact, maker: Vendor) -> bool:
+    """Whether a device is seen on the bus, or under the maker's own name by the maker's own tool."""
+    if not isinstance(fact, Accelerator):
+        return False
+    return fact.seen_by == "pci" or (fact.seen_by == "tool" and fact.name.startswith(maker.names))
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 ## What it finds
 The tool's own refusal: it cannot communicate with the driver, cannot initialise NVML or find its library, or sees no
-device; or it did not end in time.
+device; or it did not end in time. Where the same text shows a later answer, that one counts.
 
 ## Why it matters
 No program can use the device until the driver answers.
@@ -86,12 +86,20 @@ $ nvidia-smi
     ),
     explains=("torch/device-unavailable",),
     fires=(NO_DRIVER, NO_LIBRARY),
-    silent=(ANSWERS,),
+    silent=(ANSWERS, NO_DRIVER + "$ sudo reboot\n" + ANSWERS),
 )
 def driver_silent(facts: Facts) -> Iterator[Answer]:
     """Look for the tool's refusal."""
-    refusal = next((one for one in facts.all(Unavailable) if one.what == "nvidia-smi" and one.how == "failed"), None)
-    if refusal and not refusal.reason.startswith("stopped"):
+    refusals = [one for one in facts.all(Unavailable) if one.what == "nvidia-smi" and one.how == "failed"]
+    refusal = refusals[-1] if refusals else None
+    if refusal and not refusal.reason.startswith("stopped") and not _answered_after(refusal, facts):
         yield Finding(values={"reason": refusal.reason}, evidence=(Evidence.of(refusal),))
     elif not any(one.vendor == "nvidia" and one.version for one in facts.all(Driver)):
         yield Undecided(reason="nvidia-smi was not asked")
+
+
+def _answered_after(refusal: Unavailable, facts: Facts) -> bool:
+    """Whether the tool showed a driver further down in the same text."""
+    place = refusal.origin
+    later = (one.origin for one in facts.all(Driver) if one.vendor == "nvidia" and one.version)
+    return any(origin.capture == place.capture and 0 < place.line < origin.line for origin in later)

@@ -79,7 +79,8 @@ class _Machine:
         # A host that is named may print a report again after something was changed; only what it has once decides.
         if section.host and self.host:
             return section.host != self.host or self.contradicts(told)
-        if section.once and self.seen.get(section.probe.key, bare := _bare(told)) != bare:
+        earlier, bare = self.seen.get(section.probe.key), _bare(told)
+        if section.once and earlier and bare and earlier != bare:
             return True
         return self.contradicts(told)
 
@@ -91,7 +92,7 @@ class _Machine:
     def take(self, section: Section, told: list[Fact]) -> None:
         """Learn what a section told."""
         self.host = self.host or section.host
-        self.seen[section.probe.key] = _bare(told)
+        self.seen[section.probe.key] = _bare(told) or self.seen.get(section.probe.key, [])
         for name, values in _single(told).items():
             self.single.setdefault(name, set()).update(values)
 

@@ -91,6 +91,16 @@ def test_a_driver_that_an_impostor_shows_is_no_other_vendors():
     assert "nvidia" in told.absent
 
 
+def test_two_vendors_tools_in_one_text_are_two_vendors():
+    text = text_of("metax/mx-smi-2.2.4-c550-8.txt") + text_of("nvidia/smi-590-h100.txt")
+    assert examined(text).facts.first(Platform).present == ("metax", "nvidia")
+
+
+def test_a_heading_alone_makes_no_impostor():
+    text = text_of("amd/rocm-smi-6.0-mi300x-named.txt").replace("ROCm System", "System")
+    assert examined(text).facts.first(Platform).present == ("amd",)
+
+
 def test_an_impostors_package_on_anothers_bus_is_software_alone():
     told = examined(KUNLUN + BUS.format("10de:2330", "3D controller [0302]", "NVIDIA Corporation")).facts.first(
         Platform

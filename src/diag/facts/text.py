@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from diag.facts.base import Fact, Passing
+from diag.facts.base import Passing
 
 How = Literal["missing", "failed", "silent"]
 
@@ -16,7 +16,7 @@ class Text(Passing, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
 
 
-class Unavailable(Fact, frozen=True, kw_only=True):
+class Unavailable(Passing, frozen=True, kw_only=True):
     """A probe was tried and told nothing: the reason is evidence of absence, which silence is not.
 
     `what` is the probe's key. `missing`: its program, file or module is not there; `failed`: it is there and did not
