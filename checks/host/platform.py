@@ -1,10 +1,10 @@
 """Which vendors' accelerators a machine has, and what sets it apart: identity before judgement.
 
 What a vendor is known by stands in `kb/reference/vendors.yaml`. Marks differ in what they prove. A device on the bus
-or under its maker's name in the maker's tool is that maker's; so is what a driver, a device file or torch's list tell of,
-unless another vendor poses as this one (Kunlun as CUDA, Hygon as ROCm), whose own marks then outweigh them. Packages
-and folders prove software alone, and count where nothing tells of hardware. What this cannot know: a vendor of which
-nothing was told, and which of two vendors an impostor is that left no mark of its own.
+or under its maker's name in the maker's tool is that maker's; so is what a driver, a device file or torch's list tell
+of, unless another vendor poses as this one (Kunlun as CUDA, Hygon as ROCm), whose own marks then outweigh them.
+Packages and folders prove software alone, and count where nothing tells of hardware. What this cannot know: a vendor of
+which nothing was told, and which of two vendors an impostor is that left no mark of its own.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diag.standins import IPV4, IPV6, MAC, UUID, Standins, compiled, is_ipv6, is_version
-
-_BLOCK = 1 << 13  # characters; long enough to spare calls, short enough that a rare needle or letter costs little
+from diag.text import blocks
 
 # Names that many machines share: no identity, and replacing them would harm words of the field.
 _COMMON_WORDS = """
@@ -118,8 +117,9 @@ class Redactor:
         return self._redacted(text)
 
     def _redacted(self, text: str) -> str:
+        # Blocks are long enough to spare calls, and short enough that a rare needle or letter costs little.
         text = self._sweep(_PEM, text, text) if _PEM.needle in text else text
-        return "".join(map(self._block, _blocks(text)))
+        return "".join(map(self._block, blocks(text, 1 << 13)))
 
     def value(self, value: Any) -> Any:
         """Redact the strings of a JSON-like value; keys stay, and tell what kind of value follows."""
@@ -208,14 +208,6 @@ def _leaves(value: Any, key: str = "") -> Iterator[str]:
 def _fold(text: str) -> str:
     # The one letter whose lower case is longer would shift all positions after it.
     return text.replace("İ", "I").lower()
-
-
-def _blocks(text: str) -> Iterator[str]:
-    at = 0
-    while at < len(text):
-        end = text.find("\n", at + _BLOCK) + 1 or len(text)
-        yield text[at:end]
-        at = end
 
 
 def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from diag.capture import Capture
-from diag.facts import Fact, Host, Origin
+from diag.facts import Fact, Host, Origin, Unavailable
 from diag.probe import Probe
 from diag.sections import Section
 
@@ -80,7 +80,9 @@ class _Machine:
         if section.host and self.host:
             return section.host != self.host or self.contradicts(told)
         earlier, bare = self.seen.get(section.probe.key), _bare(told)
-        if section.once and earlier and bare and earlier != bare:
+        refused = any(isinstance(fact, Unavailable) for fact in told)
+        # A tool that answers after its refusal was repaired; one that refuses after an answer is asked in a container.
+        if section.once and earlier and (refused or bare) and earlier != bare:
             return True
         return self.contradicts(told)
 

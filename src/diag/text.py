@@ -97,6 +97,15 @@ def split(text: str, first: int = 1) -> Iterator[Line]:
         yield Line(number, line)
 
 
+def blocks(text: str, size: int) -> Iterator[str]:
+    """The text in pieces of whole lines, each of at least so many characters but the last."""
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at + size) + 1 or len(text)
+        yield text[at:end]
+        at = end
+
+
 def joined(lines: Iterable[Line]) -> str:
     """The text of consecutive lines; pieces of one line are put together again."""
     parts: list[str] = []

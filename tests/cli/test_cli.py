@@ -72,7 +72,7 @@ def test_exit_codes(text, options, code):
         (("env-check", "/etc/hostname", "/etc/hostname"), "/etc/hostname is named twice"),
         (("env-check", "/etc/hostname", "--quick"), "are about this host"),
         (("env-check", "--report", "/tmp/x.md", "--report", "/tmp/x.md"), "it is named twice"),
-        (("env-check", "--launch", "ls -l"), "--launch 'ls -l': no engine is started in it"),
+        (("env-check", "--launch", "ls -l"), "--launch: no engine is started in it"),
         (("env-check", "--launch", "vllm serve 'half"), "no engine is started in it"),
         (("env-check", "--quick", "--deep"), "--quick and --deep exclude each other"),
         (("env-check", "--lang", "fr"), "'--lang'"),

@@ -243,5 +243,5 @@ def test_rows_of_df() -> None:
 def test_a_launch_line_is_read_where_its_command_stands() -> None:
     facts = facts_of(Asked({"launch": "cd /opt/vllm && vllm serve a/b \\\r\n  --tp 2"}).captures(()))
     assert [one.says() for one in facts if one.told().get("model")] == [
-        "LaunchArguments engine=vllm, model=a/b, flags=('tp', '2')"
+        "LaunchArguments engine=vllm, model=a/b, flags=('tensor-parallel-size', '2'), subcommand=serve"
     ]
