@@ -6,12 +6,13 @@ The only place, beside the bundle and the command line, that touches the outside
 from __future__ import annotations
 
 import io
+import json
 import os
 import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -32,6 +33,8 @@ STDIN_HELD = 64 * 2**20
 STDIN_CAP = 8 * 2**30
 """Bytes of standard input read at most."""
 ONCE = Request(())
+SHORT = 15.0
+"""Seconds that the children which only read files have together."""
 LINES_BETWEEN_LOOKS = 1_000
 REPORT = b'"schema": "diag/report/'
 ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
@@ -75,13 +78,18 @@ class LiveHost:
         The commands run from the first capture on, a file's, whatever the caller does before it asks for the next.
         """
         wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
-        beside = [probe for probe in wanted if not probe.path and probe.cost != "active"]
-        commands = [self._command(probe) for probe in beside]
+        together = [probe for probe in wanted if _is_short(probe)]
+        beside = [probe for probe in wanted if not probe.path and probe.cost != "active" and probe not in together]
+        programs = tuple(self._command(probe).argv[1] for probe in together)
+        several = Command((self.own, str(MEASURE / "several.py"), *programs), timeout=SHORT)
+        commands = [*(self._command(probe) for probe in beside), *([several] if together else [])]
         with Children(commands, deadline=self.deadline) as children:
             yield from (self._file(probe) for probe in wanted if probe.path)
             outcomes = children.wait()
-        for probe, command, outcome in zip(beside, commands, outcomes, strict=True):
+        for probe, command, outcome in zip(beside, commands, outcomes, strict=False):
             yield self._capture(probe.key, probe, command, outcome)
+        for probe, outcome in zip(together, _parted(outcomes[-1], len(together)) if together else (), strict=True):
+            yield self._capture(probe.key, probe, self._command(probe), outcome)
         for probe in wanted:
             if probe.cost == "active":
                 yield from self._stages(probe)
@@ -128,6 +136,21 @@ class LiveHost:
             yield taken[-1]
             if outcome.error:
                 return
+
+
+def _is_short(probe: Probe) -> bool:
+    """Whether a child only reads files of the host: all such share one process, which takes longer to start."""
+    return bool(probe.measure) and probe.interpreter == "own" and probe.cost == "passive" and not probe.next
+
+
+def _parted(outcome: Outcome, count: int) -> list[Outcome]:
+    """The outcome of each of several children that ran in one process; where that failed, its failure for each."""
+    try:
+        told = json.loads(outcome.stdout)
+        parts = [replace(outcome, stdout=one["stdout"], error=one["error"]) for one in told]
+    except (ValueError, TypeError, KeyError):
+        parts = []
+    return parts if len(parts) == count else [outcome] * count
 
 
 def _read(file: IO[bytes], cap: int) -> Iterator[bytes]:
