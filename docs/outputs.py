@@ -44,8 +44,9 @@ def page() -> str:
     count = 0
     for path, one in sources():
         count += 1
+        found = vendors(path, loaded) if "shows" in one else ()
         for key, generation in one.get("shows", {}).items():
-            table.setdefault(key, []).append((str(generation), vendors(path, loaded)))
+            table.setdefault(key, []).append((str(generation), found))
     lines = [INTRODUCTION, f"{count} texts.", "", "| probe | outputs | generations | vendors |", "|---|---|---|---|"]
     for key, shown in sorted(table.items()):
         generations = sorted({generation for generation, _ in shown}, key=natural)

@@ -8,16 +8,13 @@ cannot know.
 from __future__ import annotations
 
 import re
-import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from diag.api import Capture, Container, Fact, Line, Recognise, Setting, expression, probe, replace
+from diag.api import Capture, Container, Fact, Line, Recognise, Setting, expression, probe, program, replace
 
-SHOWN: Callable[[str, str], str | None] = runpy.run_path(
-    str(Path(__file__).resolve().parent.parent / "environment" / "_environment.py")
-)["told"]
+VARIABLES = str(Path(__file__).resolve().parent.parent / "environment" / "_environment.py")
 FIELD = expression(r'^[\s>]*"(?P<key>[A-Za-z]{2,20})":\s*(?P<value>"[^"]*"|-?[0-9]{1,18}|true|false|null|[\[{])')
 WORD = expression(r'^[\s>]*"(?P<word>[^"\\]{1,2000})",?\s*$')
 KEYS = ("HostConfig", "ShmSize", "IpcMode", "DeviceRequests", "PathOnHost", "Privileged", "Image", "Env", "Ulimits")
@@ -93,7 +90,7 @@ def _listed(capture: Capture, line: Line, told: dict[str, Any], within: str, wor
     name, equals, value = word.partition("=")
     if within == "DeviceIDs":
         told["gpus"] = ",".join(filter(None, (told.get("gpus", ""), word)))
-    elif equals and (shown := SHOWN(name, value)) is not None:
+    elif equals and (shown := program(VARIABLES)["told"](name, value)) is not None:
         quote = line if shown and shown in line.text else Line(line.number, f'"{name}=')
         yield Setting(origin=capture.origin(quote), name=name, value=shown)
         if name == "NVIDIA_VISIBLE_DEVICES":

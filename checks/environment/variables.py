@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from diag.api import Capture, Fact, Line, Recognise, Setting, Unavailable, expression, probe
+from diag.api import Capture, Fact, Line, Recognise, Setting, Unavailable, expression, probe, program
 
 CHILD = str(Path(__file__).resolve().parent / "_environment.py")
 SCHEMA = "diag/environment/1"
-SHOWN: Callable[[str, str], str | None] = runpy.run_path(CHILD)["told"]
 LITERALS = (
     *("CUDA_", "NVIDIA_", "NCCL_", "NVSHMEM_", "HIP_", "ROCR_", "ROCM_", "HSA_", "MIOPEN_", "ASCEND_", "HCCL_", "ATB_"),
     *("XPU_", "BKCL_", "ONEAPI_", "SYCL_", "CCL_", "ZE_", "UCX_", "GLOO_", "OMP_NUM_THREADS", "MKL_", "KMP_", "TORCH"),
@@ -43,7 +41,7 @@ def environment(capture: Capture) -> Iterator[Fact]:
     given = document.get("variables")
     variables = given if isinstance(given, dict) else {}
     for name, value in variables.items():
-        shown = SHOWN(name, str(value))
+        shown = program(CHILD)["told"](name, str(value))
         if shown is not None:
             yield Setting(origin=capture.said(json.dumps({name: value})[1:-1]), name=name, value=shown)
     if not variables:
@@ -64,7 +62,7 @@ def pasted(capture: Capture) -> Iterator[Fact]:
         if found := ASSIGNED.match(line.text) or REQUIRED.match(line.text):
             value = found["value"]
             quoted = value[:1] in ("'", '"') and len(value) > 1
-            shown = SHOWN(found["name"], value[1:-1] if quoted else value.strip())
+            shown = program(CHILD)["told"](found["name"], value[1:-1] if quoted else value.strip())
             quote = line if shown and shown in line.text else Line(line.number, f"{found['name']}=")
             if shown is not None:
                 yield Setting(origin=capture.origin(quote), name=found["name"], value=shown)

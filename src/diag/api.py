@@ -9,7 +9,7 @@ from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
 from diag.facts import *  # noqa: F403
 from diag.finding import Evidence, Finding, Remedy, Undecided
-from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe
+from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
 from diag.text import Line, expression
 from diag.versions import at_least, canonical, local, minor, numbers, public, satisfies
 
@@ -36,6 +36,7 @@ __all__ = [
     "minor",
     "numbers",
     "probe",
+    "program",
     "public",
     "replace",
     "satisfies",

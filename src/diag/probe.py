@@ -7,10 +7,10 @@ searched for its `recognise`; `read` is the same pure function for both.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypedDict
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from diag.capture import Capture
 from diag.facts import Fact, Facts
@@ -83,6 +83,14 @@ class Probe:
     def live(self) -> bool:
         """Whether a live host can be asked for this text."""
         return bool(self.command or self.path or self.measure)
+
+
+@cache
+def program(path: str) -> Mapping[str, Any]:
+    """The names that a measuring child defines, for a reader that must agree with it; run once, when asked for."""
+    from runpy import run_path  # not above: it takes as long to import as the child to run
+
+    return run_path(path)
 
 
 class Options(TypedDict, total=False):

@@ -78,21 +78,31 @@ class LiveHost:
         The commands run from the first capture on, a file's, whatever the caller does before it asks for the next.
         """
         wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
-        together = [probe for probe in wanted if _is_short(probe)]
-        beside = [probe for probe in wanted if not probe.path and probe.cost != "active" and probe not in together]
-        programs = tuple(self._command(probe).argv[1] for probe in together)
-        several = Command((self.own, str(MEASURE / "several.py"), *programs), timeout=SHORT)
-        commands = [*(self._command(probe) for probe in beside), *([several] if together else [])]
-        with Children(commands, deadline=self.deadline) as children:
+        runs = list(self._runs(probe for probe in wanted if not probe.path and probe.cost != "active"))
+        with Children([command for _, command in runs], deadline=self.deadline) as children:
             yield from (self._file(probe) for probe in wanted if probe.path)
             outcomes = children.wait()
-        for probe, command, outcome in zip(beside, commands, outcomes, strict=False):
-            yield self._capture(probe.key, probe, command, outcome)
-        for probe, outcome in zip(together, _parted(outcomes[-1], len(together)) if together else (), strict=True):
-            yield self._capture(probe.key, probe, self._command(probe), outcome)
+        for (told, _), outcome in zip(runs, outcomes, strict=True):
+            parts = [outcome] if len(told) == 1 else _parted(outcome, len(told))
+            for probe, part in zip(told, parts, strict=True):
+                yield self._capture(probe.key, probe, self._command(probe), part)
         for probe in wanted:
             if probe.cost == "active":
                 yield from self._stages(probe)
+
+    def _runs(self, probes: Iterable[Probe]) -> Iterator[tuple[list[Probe], Command]]:
+        """What to start, each with the probes whose texts it gives: one, or all the short ones together."""
+        short: list[Probe] = []
+        for probe in probes:
+            if _is_short(probe):
+                short.append(probe)
+            else:
+                yield [probe], self._command(probe)
+        if len(short) == 1:
+            yield short, self._command(short[0])
+        elif short:
+            programs = (self._command(probe).argv[1] for probe in short)
+            yield short, Command((self.own, str(MEASURE / "several.py"), *programs), timeout=SHORT)
 
     def _command(self, probe: Probe, arguments: tuple[str, ...] = ()) -> Command:
         if not probe.measure:
@@ -140,7 +150,8 @@ class LiveHost:
 
 def _is_short(probe: Probe) -> bool:
     """Whether a child only reads files of the host: all such share one process, which takes longer to start."""
-    return bool(probe.measure) and probe.interpreter == "own" and probe.cost == "passive" and not probe.next
+    plain = not (probe.next or probe.arguments)
+    return bool(probe.measure) and probe.interpreter == "own" and probe.cost == "passive" and plain
 
 
 def _parted(outcome: Outcome, count: int) -> list[Outcome]:
