@@ -32,6 +32,7 @@ FLOOD = 16 * 2**20  # bytes, after which all pipes are read only once in TICK / 
 NEUTRAL = {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": ""}
 SIGNALS = {int(number): number.name for number in signal.Signals}
 STOPPED = "stopped: time bound reached"
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
 @dataclass(frozen=True)
@@ -243,9 +244,9 @@ def _has_died(pid: int) -> bool:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back while a child is born and put on record: in between nobody could end it."""
+    """Hold back what ends a run while a child is born and put on record: in between nobody could end it."""
     came: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    numbers = ENDING if threading.current_thread() is threading.main_thread() else ()
     usual = {number: action for number in numbers if callable(action := signal.getsignal(number))}
     try:
         for number in usual:
