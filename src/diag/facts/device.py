@@ -115,8 +115,10 @@ READINGS = {
     "memory.free": "MiB free",
     "utilization": "percent of the time something ran",
     "temperature": "degrees Celsius",
+    "temperature.memory": "degrees Celsius of its memory",
     "power": "watts drawn",
     "power.limit": "watts it may draw",
+    "power.limit.default": "watts it may draw as it was delivered",
     "clock.sm": "MHz, now",
     "clock.sm.max": "MHz, at most",
     "clock.memory": "MHz, now",
@@ -136,6 +138,8 @@ READINGS = {
     "pcie.generation.max": "generation of the link, at most",
     "pcie.width": "lanes of the link, now",
     "pcie.width.max": "lanes of the link, at most",
+    "link.inactive": "a link to its peers that is down, by its number, one reading each",
+    "link.errors": "errors that its links have counted",
     "fabric.state": "state of its registration with the switch fabric",
     "firmware": "version of its firmware",
 }
@@ -168,6 +172,13 @@ class DeviceTrial(Passing, frozen=True, kw_only=True):
     ok: bool
     error: str = ""
     seconds: float | None = None
+
+
+class Expected(Passing, frozen=True, kw_only=True):
+    """What the user says the machine must have: a number of devices, and words that stand in the name of each."""
+
+    count: int
+    name: str = ""
 
 
 class Platform(Fact, frozen=True, kw_only=True):

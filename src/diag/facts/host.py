@@ -48,19 +48,75 @@ class Setting(Passing, frozen=True, kw_only=True):
 
     `environment`: a variable; `kernel`: a parameter of the kernel, from its command line or `sysctl`; `limit`: of a
     process, under the name that PAM gives it (`memlock`, `nofile`), `unlimited` or a number in the unit that the text
-    has; `cgroup`: a file of a control group (`memory.max`).
+    has; `cgroup`: a file of a control group (`memory.max`). `unit` is told of limits alone: `KiB`, `B`, or empty where
+    it is a count or the text does not tell.
     """
 
     name: str
     value: str
     kind: Literal["environment", "kernel", "limit", "cgroup"] = "environment"
+    unit: Literal["", "KiB", "B"] = ""
+
+
+class User(Passing, frozen=True, kw_only=True):
+    """Who asked: name, number, and the groups it is in, by name or, where there is none, by number."""
+
+    name: str = ""
+    uid: int | None = None
+    groups: tuple[str, ...] = ()
+
+
+class Clock(Passing, frozen=True, kw_only=True):
+    """Whether the clock is kept in step with others, by whom, and how far it is off in seconds (positive: ahead)."""
+
+    synchronized: bool | None = None
+    service: str = ""
+    offset_seconds: float | None = None
+
+
+class SharedSegment(Passing, frozen=True, kw_only=True):
+    """A file in `/dev/shm`: its size in bytes, seconds since it was last written, and whether a process has it open.
+
+    `pid` is the process that its name tells of, `alive` whether that one still runs; None where nothing was told.
+    """
+
+    path: str
+    size_bytes: int | None = None
+    age_seconds: float | None = None
+    pid: int | None = None
+    alive: bool | None = None
+    open: bool | None = None
+
+
+class CacheFolder(Passing, frozen=True, kw_only=True):
+    """A folder that an engine writes to: what for (`models`, `compiled`, `temporary`), and what is free, in bytes.
+
+    `variable` is the variable that named it, empty where it is the default; a folder that is not there yet is told by
+    what its nearest parent has. `writable` is for the user who asked.
+    """
+
+    path: str
+    purpose: str
+    variable: str = ""
+    free_bytes: int | None = None
+    writable: bool | None = None
+
+
+class Listing(Passing, frozen=True, kw_only=True):
+    """All facts of this kind that there are on the machine were told: what is not among them is not there.
+
+    `kind` is the name of their class (`DeviceNode`, `PciDevice`, `KernelModule`, `NetworkInterface`).
+    """
+
+    kind: str
 
 
 class Container(Passing, frozen=True, kw_only=True):
     """A container: its runtime (`docker`, `podman`, `kubernetes`, …), and how it was started where that was told.
 
     `inside`: the text was taken in it. `devices` are paths of the host; `gpus` is what it was given through its runtime
-    (`all`, a count, ids).
+    (`all`, a count, ids); `mounts` are paths inside it that something of the host is mounted on, `groups` those added
+    to its user.
     """
 
     runtime: str = ""
@@ -72,6 +128,8 @@ class Container(Passing, frozen=True, kw_only=True):
     shm_bytes: int | None = None
     devices: tuple[str, ...] = ()
     gpus: str = ""
+    mounts: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 class NumaNode(Fact, frozen=True, kw_only=True):
@@ -120,9 +178,16 @@ class HardwareEvent(Passing, frozen=True, kw_only=True):
 
 
 class DeviceNode(Fact, frozen=True, kw_only=True):
-    """A device file that is there: `/dev/kfd`."""
+    """A device file that is there (`/dev/kfd`): its rights as `ls -l` prints them, its owner and group.
+
+    `accessible`: the user who asked may read and write it.
+    """
 
     path: str
+    mode: str = ""
+    owner: str = ""
+    group: str = ""
+    accessible: bool | None = None
 
 
 class Installation(Fact, frozen=True, kw_only=True):
@@ -156,7 +221,8 @@ class PciDevice(Fact, frozen=True, kw_only=True):
 class NetworkPort(Fact, frozen=True, kw_only=True):
     """A port of a network adapter that can do RDMA: `state` and `physical_state` as printed, the rate in Gb/s.
 
-    `layer` is `InfiniBand` or `Ethernet`; `interface` the network interface of the kernel.
+    `layer` is `InfiniBand` or `Ethernet`; `interface` the network interface of the kernel; `mtu` and `mtu_max` the
+    payload in bytes of a packet, as it is and as it could be.
     """
 
     device: str
@@ -168,7 +234,33 @@ class NetworkPort(Fact, frozen=True, kw_only=True):
     firmware: str = ""
     board: str = ""
     interface: str = ""
+    mtu: int | None = None
+    mtu_max: int | None = None
 
     def lasting(self) -> dict[str, Any]:
         """All but the states."""
         return {name: value for name, value in self.told().items() if name not in ("state", "physical_state")}
+
+
+class Gid(Fact, frozen=True, kw_only=True):
+    """A row of a port's table of GIDs: `kind` is `IB/RoCE v1` or `RoCE v2` as the kernel prints it."""
+
+    device: str
+    port: int = 1
+    index: int = 0
+    gid: str = ""
+    kind: str = ""
+    interface: str = ""
+
+
+class NetworkInterface(Passing, frozen=True, kw_only=True):
+    """A network interface of the kernel: its state (`up`, `down`, `unknown`), MTU in bytes, speed in Mb/s.
+
+    `addressed`: it has an address other than one that only this link can use.
+    """
+
+    name: str
+    state: str = ""
+    mtu: int | None = None
+    speed_mbps: int | None = None
+    addressed: bool | None = None

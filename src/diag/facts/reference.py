@@ -30,7 +30,9 @@ class Vendor(Reference, frozen=True, kw_only=True):
     `pci` are vendor and class on the bus (`10de:03`: a vendor id, then how the class begins), `nodes` and `folders`
     patterns as of a shell, `modules` of the kernel, `packages` in PEP 503 form, `locals` words in the local part of a
     version (`+das.opt1.dtk2604`), `unified` words in the names of devices whose memory is the host's. `poses_as` is the
-    vendor that tools and torch take it for.
+    vendor that tools and torch take it for. `called` is its word for a device (`npu`), `visible` are the variables that
+    choose its devices for a process, the strongest first. `container_nodes` are patterns of device files, one of each
+    of which a container must have, `container_mounts` folders of the host that it must have mounted.
     """
 
     vendor: str
@@ -44,6 +46,10 @@ class Vendor(Reference, frozen=True, kw_only=True):
     architectures: tuple[str, ...] = ()
     unified: tuple[str, ...] = ()
     poses_as: str = ""
+    called: str = "gpu"
+    visible: tuple[str, ...] = ()
+    container_nodes: tuple[str, ...] = ()
+    container_mounts: tuple[str, ...] = ()
 
 
 class EngineFlag(Reference, frozen=True, kw_only=True):
@@ -63,3 +69,42 @@ class EngineFlag(Reference, frozen=True, kw_only=True):
     command: str = ""
     since: str = ""
     until: str = ""
+
+
+class EventCode(Reference, frozen=True, kw_only=True):
+    """What a code that hardware reports means: the kind of event (`xid`), the vendor's name for it, and whose fault.
+
+    `blames`: `application` (a kernel of the process), `driver`, `hardware`, `user` (somebody did it), or `either` where
+    the vendor names several. `fatal`: the device cannot be used until something is done, which `action` names.
+    """
+
+    kind: str
+    code: str
+    name: str
+    blames: Literal["application", "driver", "hardware", "user", "either"]
+    fatal: bool = False
+    action: Literal["none", "restart-application", "reset", "reboot", "service"] = "none"
+
+
+class Variable(Reference, frozen=True, kw_only=True):
+    """A variable that changes how an engine, a runtime or a collective library works, and what it costs when left on.
+
+    `values` is a regular expression of the values that do so (the whole value must match). `purpose`: `debugging`
+    (slows or floods), `fallback` (switches a fast path off), `override` (makes a device pose as another), `offline`
+    (stops downloads). `effect` says in English and Chinese what happens.
+    """
+
+    name: str
+    values: str
+    purpose: Literal["debugging", "fallback", "override", "offline"]
+    effect: dict[str, str]
+    vendor: str = ""
+
+
+class Pin(Reference, frozen=True, kw_only=True):
+    """What a release asks of another distribution, from its published metadata: `specifier` as PEP 440 has it."""
+
+    package: str
+    version: str
+    name: str
+    specifier: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from diag.facts.base import Fact, Origin
+from diag.facts.base import Fact, Origin, Passing
 from diag.versions import public
 
 RuntimeKind = Literal["toolkit", "library", "loaded", "compiled"]
@@ -21,16 +21,45 @@ class Python(Fact, frozen=True, kw_only=True):
 
 
 class Package(Fact, frozen=True, kw_only=True):
-    """An installed Python distribution; `name` in PEP 503 form, `location` the folder it was found in."""
+    """An installed Python distribution; `name` in PEP 503 form, `location` the folder it was found in.
+
+    `tag` is that of the wheel it came in (`cp312-cp312-manylinux_2_28_x86_64`).
+    """
 
     name: str
     version: str
     location: str = ""
     installer: str = ""
+    tag: str = ""
 
     def identity(self) -> tuple[str, str] | None:
         """An environment has one version of a distribution; the local part is not printed everywhere."""
         return (f"package {self.name}", public(self.version))
+
+
+class PackageFault(Passing, frozen=True, kw_only=True):
+    """A distribution that is not as an installer leaves it.
+
+    `leftover`: a folder that pip renamed and did not remove (`~orch`); `no-metadata`: its metadata cannot be read;
+    `twice`: another version of it stands in the same folder; `unimportable`: its files are gone.
+    """
+
+    name: str
+    problem: Literal["leftover", "no-metadata", "twice", "unimportable"]
+    location: str = ""
+
+
+class Requirement(Fact, frozen=True, kw_only=True):
+    """What an installed distribution's own metadata asks for: a PEP 440 specifier, empty for any version.
+
+    `package` and `name` in PEP 503 form; `name` is `python` for the interpreter. Those of extras, and those whose
+    marker does not hold here, are not told.
+    """
+
+    package: str
+    version: str
+    name: str
+    specifier: str = ""
 
 
 class PackageList(Fact, frozen=True, kw_only=True):
