@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from diag.api import Capture, Expected, Fact, Recognise, expression, probe
 
-ASKED = expression(r"^\s*(?P<count>[1-9][0-9]{0,4})\s*(?:[xX×*]\s*(?P<name>[A-Za-z][\w .\-()/]{0,60}?))?\s*$")
+ASKED = expression(r"^\s*(?P<count>[1-9][0-9]{0,4})\s*(?:[xX×*]\s*(?P<name>[A-Za-z][\w .\-()/]{1,60}?))?\s*$")
 OPTION = expression(r"(?:^|\s)--expect[= ]\s*(?P<quote>[\"']?)(?P<asked>[^\"']{1,80})(?P=quote)\s*$")
 
 
@@ -18,5 +18,5 @@ def expected(capture: Capture) -> Iterator[Fact]:
     """The option's value, or the option itself at the end of a line."""
     for line in capture.lines():
         option = OPTION.search(line.text)
-        if found := ASKED.match(option["asked"] if option else line.text):
+        if found := ASKED.fullmatch(option["asked"] if option else capture.content):
             yield Expected(origin=capture.origin(line), count=int(found["count"]), name=found["name"] or "")
