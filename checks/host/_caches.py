@@ -53,7 +53,7 @@ def folder(purpose: str, names: tuple[tuple[str, str], ...]) -> dict[str, object
 
 
 def room(path: str) -> dict[str, object]:
-    """What the nearest folder that is there has; nothing of it where it cannot be asked."""
+    """What the nearest folder that is there has; nothing of it where it cannot be asked or does not count blocks."""
     parent = os.path.abspath(path)
     while not os.path.exists(parent) and parent != "/":
         parent = os.path.dirname(parent)
@@ -62,7 +62,8 @@ def room(path: str) -> dict[str, object]:
     except OSError:
         return {"nearest": parent}
     writable = os.access(parent, os.W_OK | os.X_OK)
-    return {"nearest": parent, "free_bytes": free.f_bavail * free.f_frsize, "writable": writable}
+    told = {"free_bytes": free.f_bavail * free.f_frsize} if free.f_blocks else {}
+    return {"nearest": parent, **told, "writable": writable}
 
 
 def main() -> None:

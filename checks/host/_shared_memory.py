@@ -20,6 +20,7 @@ SECONDS = 0.8
 FIRST_NAMESPACE = "pid:[4026531836]"
 OWNED = (
     (re.compile(r"torch_([0-9]{1,9})_"), 10),
+    (re.compile(r"sgl_shm_[a-z]{1,20}_([0-9]{1,9})_"), 10),
     (re.compile(r"(?:sem\.)?loky-([0-9]{1,9})-"), 10),
     (re.compile(r"__KMP_REGISTERED_LIB_([0-9]{1,9})"), 10),
     (re.compile(r"cuda\.shm\.[0-9a-f]{1,8}\.([0-9a-f]{1,8})\."), 16),

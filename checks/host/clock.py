@@ -26,7 +26,7 @@ def clock(capture: Capture) -> Iterator[Fact]:
     if document and isinstance(document.get("synchronized"), bool):
         service = str(document.get("service") or "")
         told = {"synchronized": document["synchronized"], "service": service}
-        yield Clock(origin=capture.said(json.dumps(told)), synchronized=document["synchronized"], service=service)
+        yield Clock(origin=capture.said(json.dumps(told)[1:-1]), synchronized=document["synchronized"], service=service)
 
 
 @probe(

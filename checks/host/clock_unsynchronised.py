@@ -65,12 +65,12 @@ Leap status     : Normal
     words={
         "en": {
             "title": "The clock is not kept in step with others",
-            "summary": "{service} says that the clock is not synchronised",
+            "summary": "the clock is not synchronised, by the word of {service}",
             "cause": "No daemon for network time runs, it reaches no server, or it does not tell the kernel.",
         },
         "zh": {
             "title": "系统时钟未与外部同步",
-            "summary": "{service} 报告时钟未同步",
+            "summary": "据 {service}，时钟未同步",
             "cause": "没有运行网络时间服务，服务无法访问服务器，或未通知内核。",
         },
     },
@@ -103,7 +103,7 @@ def clock_unsynchronised(facts: Facts) -> Iterator[Answer]:
     last = (measured or told)[-1]
     if last.synchronized is False:
         yield Finding(
-            values={"service": last.service or "timedatectl"},
+            values={"service": last.service if measured and last.service else "STA_UNSYNC"},
             confidence="medium" if measured else "low",
             evidence=(Evidence.of(last),),
         )

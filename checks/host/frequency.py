@@ -1,7 +1,8 @@
-"""Who chooses the clock of the CPUs: `cpupower frequency-info`, `cpufreq-info`, and lines of `grep . …/cpufreq/…`.
+"""Who chooses the clock of the CPUs, and between which: `cpupower frequency-info`, `cpufreq-info`, `tlp-stat -p`, and
+lines of `grep . …/cpufreq/…`.
 
-Of several CPUs each governor and each driver that occurs is told once. What this cannot know: a clock that firmware
-holds down.
+Frequencies are told in kHz under the kernel's own names, as its files have them. Of several CPUs each value that occurs
+is told once. What this cannot know: a clock that firmware holds down.
 """
 
 from __future__ import annotations
@@ -11,10 +12,19 @@ from collections.abc import Iterator
 from diag.api import Capture, Fact, Recognise, Setting, expression, probe
 
 DRIVERS = r"intel_pstate|intel_cpufreq|acpi-cpufreq|amd[-_]pstate(?:[-_]epp)?|cppc_cpufreq|pcc-cpufreq|powernv-cpufreq"
-FILE = expression(r"^\W*sys/devices/system/cpu/\S{1,40}/(scaling_governor|scaling_driver):\s?([\w\-]{1,40})\s*$")
+FILE = expression(
+    r"^\W*sys/devices/system/cpu/\S{1,40}/(scaling_governor|scaling_driver|scaling_min_freq|cpuinfo_max_freq)"
+    r"\s{0,8}[:=]\s{0,8}([\w\-]{1,40})(?: \[kHz\])?\s*$"
+)
 CHOSEN = expression(r"^\W*The governor \"(\w{1,40})\" may decide which speed")
 DRIVEN = expression(rf"^\W*driver: ({DRIVERS})\s*$")
-SHAPES = ((CHOSEN, "scaling_governor"), (DRIVEN, "scaling_driver"))
+LIMITS = expression(r"^\W*hardware limits: [0-9.]{1,6} [MG]Hz - ([0-9.]{1,6} [MG]Hz)\s*$")
+POLICY = expression(r"^\W*current policy: frequency should be within ([0-9.]{1,6} [MG]Hz) and ")
+SHAPES = (
+    *((CHOSEN, "scaling_governor"), (DRIVEN, "scaling_driver")),
+    *((LIMITS, "cpuinfo_max_freq"), (POLICY, "scaling_min_freq")),
+)
+KILOHERTZ = {"MHz": 1_000, "GHz": 1_000_000}
 
 
 @probe(
@@ -22,21 +32,34 @@ SHAPES = ((CHOSEN, "scaling_governor"), (DRIVEN, "scaling_driver"))
     tells=(Setting,),
     recognise=Recognise(
         literals=(
-            *("/scaling_governor:", "/scaling_driver:", 'The governor "', "driver: intel_", "driver: acpi-cpufreq"),
+            *("/scaling_governor", "/scaling_driver", 'The governor "', "driver: intel_", "driver: acpi-cpufreq"),
             *("driver: amd", "driver: cppc_cpufreq", "driver: pcc-cpufreq", "driver: powernv-cpufreq"),
+            *("/scaling_min_freq", "/cpuinfo_max_freq", "hardware limits: ", "current policy: frequency"),
         ),
-        pattern="|".join((FILE.pattern, CHOSEN.pattern, DRIVEN.pattern)),
+        pattern="|".join(shape.pattern for shape in (FILE, CHOSEN, DRIVEN, LIMITS, POLICY)),
         each=True,
         lines=20,
     ),
 )
 def cpupower(capture: Capture) -> Iterator[Fact]:
-    """Each governor and each driver once, where it first stands."""
+    """Each value once, where it first stands."""
     told: set[tuple[str, str]] = set()
     for line in capture.lines():
         found = FILE.match(line.text)
         named = [(name, match[1]) for shape, name in SHAPES if (match := shape.match(line.text))]
         for name, value in [(found[1], found[2])] if found else named:
-            if (name, value) not in told:
+            value = _kilohertz(value) if name.endswith("_freq") else value
+            if value and (name, value) not in told:
                 told.add((name, value))
                 yield Setting(origin=capture.origin(line), kind="kernel", name=name, value=value)
+
+
+def _kilohertz(text: str) -> str:
+    """A frequency as the kernel's files have it, empty where the text is none."""
+    number, _, unit = text.partition(" ")
+    if not unit:
+        return text if text.isdecimal() else ""
+    try:
+        return str(round(float(number) * KILOHERTZ[unit]))
+    except ValueError:
+        return ""

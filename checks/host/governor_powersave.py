@@ -3,7 +3,7 @@
 ## What it finds
 The governor `powersave` under a driver of which the kernel chooses the clock (`acpi-cpufreq`, `intel_cpufreq`,
 `amd-pstate`, `cppc_cpufreq`). Under `intel_pstate` and `amd-pstate-epp` in their active mode the name means something
-else, clocks follow the load, and nothing is found.
+else, clocks follow the load, and nothing is found; nor where the lowest clock allowed is the highest there is.
 
 ## Why it matters
 The engine's scheduler, tokenizers and the launch of kernels run on CPUs at a fraction of their speed.
@@ -21,7 +21,13 @@ from diag.api import Answer, Evidence, Facts, Finding, Remedy, Setting, Undecide
 OWN_ALGORITHM = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 """Drivers whose `powersave` is an algorithm of their own."""
 
-ACPI_POWERSAVE = """\
+INTEL_PASSIVE = """\
+    /sys/devices/system/cpu/cpu0/cpufreq/scaling_driver    = intel_cpufreq
+    /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor  = powersave
+    /sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors = conservative ondemand userspace powersave \
+performance schedutil
+"""
+ACPI_AT_ITS_HIGHEST = """\
 analyzing CPU 0:
   driver: acpi-cpufreq
   CPUs which need to switch frequency at the same time: 0
@@ -31,6 +37,7 @@ analyzing CPU 0:
   current policy: frequency should be within 1.50 GHz and 1.50 GHz.
                   The governor "powersave" may decide which speed to use
                   within this range.
+  current CPU frequency is 1.50 GHz.
 """
 PSTATE_POWERSAVE = """\
 $ cpupower frequency-info
@@ -46,15 +53,11 @@ analyzing CPU 4:
                   within this range.
 """
 EPP_POWERSAVE = """\
-cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_driver
-amd-pstate-epp
-analyzing CPU 11:
-  driver: amd-pstate-epp
-  hardware limits: 400 MHz - 4.46 GHz
-  available cpufreq governors: performance powersave
-  current policy: frequency should be within 400 MHz and 4.46 GHz.
-                  The governor "powersave" may decide which speed to use
-                  within this range.
+/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver    = amd-pstate-epp
+/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor  = powersave
+/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors = performance powersave
+/sys/devices/system/cpu/cpu0/cpufreq/scaling_min_freq  =   400000 [kHz]
+/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq  =  4463000 [kHz]
 """
 
 
@@ -66,8 +69,7 @@ analyzing CPU 11:
     words={
         "en": {
             "title": "The CPUs are held at their lowest clock",
-            "summary": "the governor is powersave under the driver {driver}, which asks for the lowest clock at all "
-            "times",
+            "summary": "the governor is powersave under {driver}, which asks for the lowest clock allowed at all times",
             "cause": "A power profile of the system, or somebody, chose this governor. Under this driver it does not "
             "follow the load.",
         },
@@ -95,8 +97,8 @@ analyzing CPU 11:
         "https://docs.kernel.org/admin-guide/pm/intel_pstate.html",
         "https://nvidia.github.io/grace-cpu-benchmarking-guide/platform/index.html",
     ),
-    fires=(ACPI_POWERSAVE,),
-    silent=(PSTATE_POWERSAVE, EPP_POWERSAVE),
+    fires=(INTEL_PASSIVE,),
+    silent=(PSTATE_POWERSAVE, EPP_POWERSAVE, ACPI_AT_ITS_HIGHEST),
 )
 def governor_powersave(facts: Facts) -> Iterator[Answer]:
     """Look for the governor, and for a driver under which it means the lowest clock."""
@@ -106,5 +108,15 @@ def governor_powersave(facts: Facts) -> Iterator[Answer]:
     chosen = next((one for one in governors if one.value == "powersave"), None)
     if not governors or (chosen and driver is None):
         yield Undecided(reason="the governor and the driver that chooses the clock are not both told")
-    elif chosen and driver and driver.value not in OWN_ALGORITHM:
+    elif chosen and driver and driver.value not in OWN_ALGORITHM and not _at_the_highest(told):
         yield Finding(values={"driver": driver.value}, evidence=(Evidence.of(chosen), Evidence.of(driver)))
+
+
+def _at_the_highest(told: list[Setting]) -> bool:
+    """Whether the lowest clock that is allowed is the highest there is."""
+    clocks = {one.name: int(one.value) for one in told if one.name in CLOCKS and one.value.isdecimal()}
+    lowest, highest = (clocks.get(name) for name in CLOCKS)
+    return bool(lowest and highest and lowest >= highest)
+
+
+CLOCKS = ("scaling_min_freq", "cpuinfo_max_freq")

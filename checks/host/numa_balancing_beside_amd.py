@@ -93,7 +93,7 @@ def numa_balancing_beside_amd(facts: Facts) -> Iterator[Answer]:
     setting = next((one for one in facts.all(Setting) if one.name == "kernel.numa_balancing"), None)
     nodes = {one.node for one in facts.all(NumaNode) if one.cpus}
     told_by_amd = setting is not None and "NUMA balancing is enabled, which" in setting.origin.quote
-    of_amd = told_by_amd or any(one.vendor == "amd" for one in devices(facts))
+    of_amd = told_by_amd or any(one.vendor == "amd" and one.seen_by in ("tool", "torch") for one in devices(facts))
     if setting is None or not of_amd:
         yield Undecided(reason="kernel.numa_balancing and AMD accelerators are not both told")
     elif setting.value != "0" and len(nodes) != 1:

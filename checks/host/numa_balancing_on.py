@@ -36,12 +36,19 @@ ON = "$ sysctl -a | grep numa_balancing\nkernel.numa_balancing = 1\n"
 OFF = "kernel.numa_balancing = 0\nkernel.numa_balancing_scan_delay_ms = 1000\n"
 
 
+def _elsewhere(facts: Facts) -> str:
+    """Whether the other check judges this machine."""
+    of_amd = any(one.vendor == "amd" and one.seen_by in ("tool", "torch") for one in devices(facts))
+    return "this machine has AMD accelerators: host/numa-balancing-beside-amd judges it" if of_amd else ""
+
+
 @check(
     "host/numa-balancing-on",
     severity="info",
     about="host",
     needs=(Accelerator, Setting),
     uses=(NumaNode,),
+    applies=_elsewhere,
     words={
         "en": {
             "title": "The kernel's automatic NUMA balancing is on",
@@ -82,8 +89,6 @@ def numa_balancing_on(facts: Facts) -> Iterator[Answer]:
     """Look at the setting where it can cost something."""
     setting = next((one for one in facts.all(Setting) if one.name == "kernel.numa_balancing"), None)
     nodes = {one.node for one in facts.all(NumaNode) if one.cpus}
-    if any(one.vendor == "amd" for one in devices(facts)):
-        return
     if setting is None or (setting.value != "0" and not nodes):
         yield Undecided(reason="kernel.numa_balancing and the NUMA nodes are not both told")
     elif setting.value != "0" and len(nodes) > 1:

@@ -1,8 +1,9 @@
 """A process may open few files, and may not raise that limit itself.
 
 ## What it finds
-A hard limit of open files of 4096 or less. vLLM and SGLang raise the soft limit to 65535 when they start, so that a
-small soft limit alone is no fault.
+A hard limit of open files of 4096 or less. The servers of vLLM and SGLang raise the soft limit to 65535 when they
+start, so that a small soft limit alone is no fault of theirs; old versions, and programs that use the engine as a
+library, do not raise it.
 
 ## Why it matters
 Each connection of a client, each socket between workers and each shard of a model is an open file. Under load requests
@@ -97,6 +98,8 @@ many open files`. Consider increasing with ulimit -n
         ),
     ),
     sources=(
+        "https://github.com/vllm-project/vllm/pull/11530",
+        "https://github.com/pytorch/pytorch/issues/137695",
         "https://github.com/ray-project/ray/issues/29696",
         "https://github.com/gpustack/gpustack/issues/2011",
     ),

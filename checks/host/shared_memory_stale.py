@@ -67,7 +67,8 @@ IN_USE = """\
     sources=(
         "https://github.com/vllm-project/vllm/pull/51317",
         "https://github.com/vllm-project/vllm/issues/51579",
-        "https://github.com/llm-d/llm-d/issues/352",
+        "https://github.com/sgl-project/sglang/pull/28089",
+        "https://github.com/sgl-project/sglang/pull/30591",
     ),
     explains=("host/shared-memory-full",),
     fires=(LEFT,),
@@ -76,13 +77,18 @@ IN_USE = """\
 def shared_memory_stale(facts: Facts) -> Iterator[Answer]:
     """Sum up the files whose process is gone, or that nobody has mapped."""
     told = [one for one in facts.all(SharedSegment) if one.alive is not None or one.open is not None]
-    left = [one for one in told if one.open is False and one.alive is not True and (one.age_seconds or 0) >= OLD]
+    left = [one for one in told if _unused(one) and (one.age_seconds or 0) >= OLD]
     if not told:
         yield Undecided(reason="who uses the segments in /dev/shm is not told")
     elif left and (total := sum(one.size_bytes or 0 for one in left)) >= 2**20:
         left.sort(key=lambda one: -(one.size_bytes or 0))
         yield Finding(
             values={"count": len(left), "mib": total // 2**20, "largest": left[0].path},
-            confidence="medium",
+            confidence="medium" if all(one.open is False for one in left) else "low",
             evidence=tuple(map(Evidence.of, left[:5])),
         )
+
+
+def _unused(segment: SharedSegment) -> bool:
+    """Whether nobody has it mapped, or, where that is not told, the process it is named after has ended."""
+    return segment.alive is not True if segment.open is False else segment.open is None and segment.alive is False
