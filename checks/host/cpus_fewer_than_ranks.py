@@ -136,6 +136,7 @@ def cpus_fewer_than_ranks(facts: Facts) -> Iterator[Answer]:
     if cpus < count + BESIDE:
         yield Finding(
             values={"told": name, "cpus": f"{cpus:g}", "devices": count, "wanted": count + BESIDE},
+            confidence="medium",
             remedies=(key,),
             evidence=(Evidence.of(fact),),
         )

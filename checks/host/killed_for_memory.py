@@ -1,8 +1,9 @@
 """The kernel killed a process of an engine because memory ran out.
 
 ## What it finds
-Kills in the kernel's log whose victim bears the name of an engine's process or of a Python interpreter: for a group's
-limit (`memcg`), for the memory of the host, or for that of a NUMA node the process was bound to.
+Kills in the kernel's log whose victim bears the name of an engine's process, or is a Python interpreter with 2 GiB in
+memory or more: for a group's limit (`memcg`), for the memory of the host, or for that of a NUMA node the process was
+bound to.
 
 ## Why it matters
 The engine's log ends without a word, or says that a worker died; a container ends with exit code 137.
@@ -23,6 +24,9 @@ ENGINES = expression(
     r"pt_main_thread|torchrun|enginecore"
 )
 PYTHON = expression(r"python[0-9.]*$")
+RESIDENT = expression(r"(?:anon|shmem)-rss:([0-9][0-9,]{0,18})kB")
+WORKER = 2 * 2**30
+"""Bytes in memory from which on a Python process is taken to be a worker."""
 CAUSES = {"memcg": "group", "global": "host"}
 
 GLOBAL_PYTHON = """\
@@ -45,6 +49,12 @@ MEMCG_UWSGI = """\
 [ 7063.247407] Memory cgroup out of memory: Killed process 63214 (uwsgi) total-vm:3149468kB, anon-rss:164992kB, \
 file-rss:52176kB, shmem-rss:92kB, UID:0 pgtables:1372kB oom_score_adj:986
 [ 7063.263325] oom_reaper: reaped process 63214 (uwsgi), now anon-rss:0kB, file-rss:0kB, shmem-rss:92kB
+"""
+MEMCG_SMALL_PYTHON = """\
+May 15 23:01:53 host-1 kernel: [  152.700479] Memory cgroup out of memory: Kill process 4142 (python3) score 68 or \
+sacrifice child
+May 15 23:01:53 host-1 kernel: [  152.701942] Killed process 4254 (python3) total-vm:11968kB, anon-rss:4288kB, \
+file-rss:3972kB, shmem-rss:0kB
 """
 
 
@@ -100,7 +110,6 @@ file-rss:52176kB, shmem-rss:92kB, UID:0 pgtables:1372kB oom_score_adj:986
             commands=("numactl --interleave=all <command>",),
             safety="disruptive",
             verify="numastat -p <pid>",
-            source="https://github.com/vllm-project/vllm/issues/57469",
         ),
     ),
     sources=(
@@ -109,14 +118,14 @@ file-rss:52176kB, shmem-rss:92kB, UID:0 pgtables:1372kB oom_score_adj:986
         "https://github.com/vectorch-ai/ScaleLLM/issues/38",
     ),
     fires=(GLOBAL_PYTHON, MEMCG_PT),
-    silent=(MEMCG_UWSGI,),
+    silent=(MEMCG_UWSGI, MEMCG_SMALL_PYTHON),
 )
 def killed_for_memory(facts: Facts) -> Iterator[Answer]:
     """One finding for each name and each kind of limit."""
     kills: dict[tuple[str, str], list[HardwareEvent]] = {}
     for event in facts.all(HardwareEvent):
         name = re.sub(r"\[[0-9]+\]$", "", event.process)
-        if event.kind == "oom-killer" and (ENGINES.search(name) or PYTHON.match(name)):
+        if event.kind == "oom-killer" and _engines(event):
             kills.setdefault((name, event.code), []).append(event)
     for (name, code), events in kills.items():
         key = CAUSES.get(code, "node" if code in ("memory-policy", "cpuset") else "")
@@ -129,3 +138,10 @@ def killed_for_memory(facts: Facts) -> Iterator[Answer]:
         )
     if not kills and not any("kernel-log" in one.kinds for one in facts.all(Text)):
         yield Undecided(reason="the kernel's log was not read")
+
+
+def _engines(event: HardwareEvent) -> bool:
+    """Whether the victim bears the name of an engine's process, or is a Python as large as a worker is."""
+    name = re.sub(r"\[[0-9]+\]$", "", event.process)
+    sizes = [int(size.replace(",", "")) for size in RESIDENT.findall(event.message)]
+    return bool(ENGINES.search(name) or (PYTHON.match(name) and sum(sizes) * 1024 >= WORKER))

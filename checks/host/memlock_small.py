@@ -16,6 +16,7 @@ whether it will use the adapter: on one node it need not. Root outside a contain
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from diag.api import Answer, Container, Evidence, Facts, Finding, NetworkPort, Remedy, Setting, Undecided, User, check
 
@@ -148,9 +149,11 @@ def memlock_small(facts: Facts) -> Iterator[Answer]:
     elif (smallest := min(told, key=lambda one: one[0]))[0] <= ENOUGH:
         size, limit = smallest
         port = next((one for one in ports if one.state), ports[0])
+        agreed = all(one[0] <= ENOUGH for one in told)
+        sure: Literal["high", "medium"] = "high" if port.state and size <= OBSERVED else "medium"
         yield Finding(
             values={"mib": f"{size / 2**20:.4g}", "device": port.device},
-            confidence="high" if port.state and size <= OBSERVED else "medium",
+            confidence=sure if agreed else "low",
             evidence=(Evidence.of(limit), Evidence.of(port)),
         )
 
