@@ -20,6 +20,7 @@ from diag.api import Answer, Evidence, Facts, Finding, Remedy, Setting, Undecide
 
 OWN_ALGORITHM = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 """Drivers whose `powersave` is an algorithm of their own."""
+CLOCKS = ("scaling_min_freq", "cpuinfo_max_freq")
 
 INTEL_PASSIVE = """\
     /sys/devices/system/cpu/cpu0/cpufreq/scaling_driver    = intel_cpufreq
@@ -117,6 +118,3 @@ def _at_the_highest(told: list[Setting]) -> bool:
     clocks = {one.name: int(one.value) for one in told if one.name in CLOCKS and one.value.isdecimal()}
     lowest, highest = (clocks.get(name) for name in CLOCKS)
     return bool(lowest and highest and lowest >= highest)
-
-
-CLOCKS = ("scaling_min_freq", "cpuinfo_max_freq")

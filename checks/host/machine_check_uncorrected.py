@@ -65,7 +65,7 @@ AMD_BANK_17_CORRECTED = """\
             verify="sudo dmesg | grep -i 'machine check'",
         ),
     ),
-    sources=("https://manpages.ubuntu.com/manpages/noble/man1/edac-util.1.html",),
+    sources=("https://github.com/torvalds/linux/blob/master/arch/x86/include/asm/mce.h",),
     fires=(INTEL_BANK_4,),
     silent=(AMD_BANK_17_CORRECTED,),
 )

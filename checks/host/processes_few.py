@@ -36,6 +36,7 @@ BESIDE = 2
 """Processes of an engine beside the one for each device: the server and the scheduler."""
 POOL = 64
 """Threads that one library's pool has at most."""
+FREE = ("unlimited", "max")
 
 GPUS = """\
 GPU 6: NVIDIA A100-SXM4-80GB (UUID: GPU-00000000-0000-0000-0000-000000000000)
@@ -140,6 +141,3 @@ def _limit(setting: Setting) -> tuple[float, Setting] | None:
     if (setting.kind, setting.name) not in named or not (setting.value.isdecimal() or setting.value in FREE):
         return None
     return (float("inf") if setting.value in FREE else int(setting.value), setting)
-
-
-FREE = ("unlimited", "max")
