@@ -46,13 +46,23 @@ SMI = """\
 |                               |      0MiB /    96MiB |             Disabled |
 """
 UPSTREAM = """\
-$ pip list
-Package                  Version
------------------------- ----------
-numpy                    1.26.4
-torch                    2.5.1
-transformers             4.57.0
-vllm                     0.11.0
+Using Python 3.11.7 environment at: e_list
+Package           Version    Editable project location
+----------------- ---------- -------------------------
+edit-able-pkg     0.1.dev3   /srv/src/proj
+filelock          4.3.1
+fsspec            2026.9.0
+jinja2            3.1.6
+markupsafe        3.0.4
+mpmath            1.3.0
+networkx          3.6.1
+packaging         26.4
+pip               23.2.1
+setuptools        84.2.1
+sympy             1.14.0
+torch             2.13.0+cpu
+typing-extensions 4.12.2
+wheel             0.48.0
 """
 VENDORS = """\
 $ uv pip list | grep -i -e torch -e vllm
@@ -103,7 +113,7 @@ vllm-kunlun                       0.15.1.dev0
         "https://github.com/baidu/vLLM-Kunlun/issues/337",
         "https://github.com/baidu/vLLM-Kunlun/issues/301",
     ),
-    explains=("torch/device-unavailable",),
+    explains=("torch/device-unavailable", "torch/cpu-build-beside-accelerator"),
     fires=(SMI + UPSTREAM,),
     silent=(SMI + VENDORS,),
 )
