@@ -128,7 +128,7 @@ def driver_behind_rocm(facts: Facts) -> Iterator[Answer]:
     row = next((one for one in facts.all(RuntimeDriver) if one.vendor == "amd" and one.version == rocm), None)
     if driver is None or space is None:
         yield Undecided(reason="the driver's version and the ROCm that is used are not both told")
-    elif row is None or not 0 < len(numbers(driver.version)) or numbers(driver.version)[0] > NEWEST_MAJOR:
+    elif row is None or not (0,) < numbers(driver.version) < (NEWEST_MAJOR + 1,):
         yield Undecided(reason=f"no row tells which drivers ROCm {rocm} was tested with, or what {driver.version} is")
     elif at_least(driver.version, row.compatible_driver) is False:
         values = {"driver": driver.version, "rocm": rocm, "oldest": row.compatible_driver, "shipped": row.driver}

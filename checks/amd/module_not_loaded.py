@@ -1,8 +1,8 @@
 """AMD's kernel module is not loaded.
 
 ## What it finds
-The words of AMD's tools that `amdgpu` is not among the loaded modules, or a device of AMD on the bus and a whole list of
-modules without `amdgpu`, where no tool of AMD shows a device.
+The words of AMD's tools that `amdgpu` is not among the loaded modules, or a device of AMD on the bus and a whole list
+of modules without `amdgpu`, where no tool of AMD shows a device.
 
 ## Why it matters
 Without the module there is neither `/dev/kfd` nor a device for any program.
@@ -110,7 +110,7 @@ def module_not_loaded(facts: Facts) -> Iterator[Answer]:
     """Look for the tools' words, else compare the bus with the list of modules."""
     own = [one for one in facts.all(Accelerator) if one.vendor == "amd"]
     loaded = [one for one in facts.all(KernelModule) if one.name == "amdgpu"]
-    running = [one for one in facts.all(Driver) if one.vendor == "amd"]
+    running = [one for one in facts.all(Driver) if one.vendor == "amd" and _is_loaded(one)]
     if loaded or running or any(one.seen_by == "tool" for one in own):
         return
     said = [one for one in facts.all(Unavailable) if any(words in one.reason for words in WORDS)]
@@ -125,3 +125,8 @@ def module_not_loaded(facts: Facts) -> Iterator[Answer]:
         )
     else:
         yield Undecided(reason="no tool of AMD was asked, and the bus and the modules were not both listed whole")
+
+
+def _is_loaded(driver: Driver) -> bool:
+    """Whether it was told of the running driver: `modinfo` tells of a file."""
+    return "is loaded" in driver.origin.quote or driver.origin.capture == "sys/module/amdgpu"

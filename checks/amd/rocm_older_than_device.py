@@ -37,11 +37,10 @@ from diag.api import (
 FIRST = {"gfx950": "7.0", "gfx1150": "7.0", "gfx1151": "7.0"}
 
 MI350 = """\
-$ amd-smi static --bus --ifwi --asic --board --vbios --driver --vram --ras -g 0 1
 GPU: 0
     ASIC:
         MARKET_NAME: AMD Instinct MI350X
-        NUM_COMPUTE_UNITS: 128
+        TARGET_GRAPHICS_VERSION: gfx950
 """
 MI300 = """\
   Name:                    gfx942

@@ -9,8 +9,8 @@ torch_npu finds its libraries by them: "libhccl.so: cannot open shared object fi
 type".
 
 ## What it cannot know
-The environment of a service that is started elsewhere: this is the one in which diag was started. An image may set it in
-`.bashrc` alone, which a shell without terminal does not read.
+The environment of a service that is started elsewhere: this is the one in which diag was started. An image may set it
+in `.bashrc` alone, which a shell without terminal does not read.
 """
 
 from __future__ import annotations

@@ -2,17 +2,19 @@
 
 ## What it finds
 The refusal of a maker's own tool (`rocminfo`, `rocm-smi`, `amd-smi`, `hy-smi`, `npu-smi`, `xpu_smi`, `mx-smi`,
-`mthreads-gmi`, `hl-smi`) in its own words, or that it ended in failure. NVIDIA's tool has a check of its own. A managing
-tool that fails where another one of the same maker lists the devices is no fault; `rocminfo` asks the runtime that
-programs use, so its refusal always counts. Where the tool lists a device further down in the same text, that counts.
+`mthreads-gmi`, `hl-smi`) in its own words, or that it ended in failure. NVIDIA's tool has a check of its own. A
+managing tool that fails where another one of the same maker lists the devices is no fault; `rocminfo` asks the runtime
+that programs use, so its refusal always counts. Where the tool lists a device further down in the same text, that
+counts.
 
 ## Why it matters
 No program can use the device until the driver answers.
 
 ## What it cannot know
 Why: a module that is not loaded, device files that a container was not given or that the user may not open, a device
-that is lost. A finding that knows the cause stands before this one. On a machine with devices of several makers this
-is silent: a tool that was installed along may have nothing to manage.
+that is lost. A finding that knows the cause stands before this one. A failure in words that are not known for a refusal
+may have another reason, hence its low confidence. On a machine with devices of several makers (Intel's graphics beside
+them left out) this is not asked: a tool that was installed along may have nothing to manage.
 """
 
 from __future__ import annotations
@@ -34,6 +36,13 @@ TOOLS = {
 }
 """The probes of the tools, the most telling first, and whose devices each manages."""
 RUNTIME = "rocminfo"
+NO_WORK = ("stopped", "diag could not read")
+USAGE = ("unrecognized arguments", "invalid choice", "nvalid option", "nknown option", "usage:")
+"""A tool that does not know what it was asked for says nothing of its driver."""
+REFUSALS = (
+    *("NOT loaded", "NOT live", "not initialized", "dcmi mod", "No AMD GPUs", "/dev/kfd", "HSA_STATUS"),
+    *("lists no accelerator", "cannot open shared object", "timed out"),
+)
 COMMANDS = {"kunlun/xpu-smi": "xpu_smi"}
 LOOK = {
     "amd": ("/dev/kfd /dev/dri/renderD*", "amdgpu"),
@@ -101,7 +110,7 @@ Warning: One or more commands failed
 
 def elsewhere(facts: Facts) -> str:
     """Why it does not concern a machine that has none of these makers' devices, or devices of several makers."""
-    present = {name for platform in facts.all(Platform) for name in platform.present}
+    present = _present(facts)
     known = {name for makers in TOOLS.values() for name in makers}
     return f"this machine has {' and '.join(sorted(present))}" if len(present) > 1 or present - known else ""
 
@@ -117,13 +126,13 @@ def elsewhere(facts: Facts) -> str:
         "en": {
             "title": "The vendor's tool gets no answer from the driver",
             "summary": "{tool}: {reason}",
-            "cause": "The kernel module is not loaded, a container has not been given the device files, the user may "
-            "not open them, or the device does not answer.",
+            "cause": "The kernel module is not loaded, a container has not been given the device files or the driver's "
+            "libraries, the user may not open them, or the device does not answer.",
         },
         "zh": {
             "title": "厂商工具无法从驱动得到应答",
             "summary": "{tool} 报告：{reason}",
-            "cause": "内核模块未加载、容器未挂载设备文件、当前用户无权打开设备文件，或设备无应答。",
+            "cause": "内核模块未加载、容器未挂载设备文件或驱动库、当前用户无权打开设备文件，或设备无应答。",
         },
     },
     remedies=(
@@ -168,7 +177,7 @@ def elsewhere(facts: Facts) -> str:
 )
 def tool_unanswered(facts: Facts) -> Iterator[Answer]:
     """Look for a refusal that no answer follows."""
-    present = {name for platform in facts.all(Platform) for name in platform.present}
+    present = _present(facts)
     refusals = [one for one in facts.all(Unavailable) if _refuses(one, present)]
     answers = [one for one in facts.all(Accelerator) if one.seen_by == "tool"]
     stands = [one for one in refusals if not _answered(one, answers)]
@@ -178,12 +187,19 @@ def tool_unanswered(facts: Facts) -> Iterator[Answer]:
         yield Undecided(reason="no vendor's tool was asked")
 
 
+def _present(facts: Facts) -> set[str]:
+    """The makers whose devices are here; Intel's graphics stand beside those of others in many machines."""
+    present = {name for platform in facts.all(Platform) for name in platform.present}
+    return present - {"intel"} or present
+
+
 def _refuses(one: Unavailable, present: set[str]) -> bool:
     """Whether a tool of the makers that are here (or of any, where none is known) failed at its own work."""
     makers = TOOLS.get(one.what, ())
     own = not present or not present.isdisjoint(makers)
     empty = one.what == RUNTIME and one.how == "silent" and one.reason == "it lists no accelerator"
-    return bool(makers) and own and (empty or (one.how == "failed" and not one.reason.startswith("stopped")))
+    failed = one.how == "failed" and not one.reason.startswith(NO_WORK)
+    return bool(makers) and own and (empty or failed) and not any(words in one.reason for words in USAGE)
 
 
 def _answered(refusal: Unavailable, answers: list[Accelerator]) -> bool:
@@ -203,7 +219,7 @@ def _finding(stands: list[Unavailable], present: set[str]) -> Finding:
     held = "-8005" in first.reason or "-8020" in first.reason
     return Finding(
         values={"tool": tool, "reason": first.reason, "nodes": nodes, "modules": modules},
-        confidence="high" if present or first.origin.line else "medium",
+        confidence="high" if any(words in first.reason for words in REFUSALS) else "low",
         evidence=tuple(map(Evidence.of, {one.what: one for one in stands}.values())),
         remedies=("holder", "look") if held else ("look",),
     )

@@ -5,8 +5,8 @@ A device of Hygon, and a torch whose version bears the mark of another index (`+
 for CUDA. The vendor's builds bear `das` or `dtk` (`2.9.0+das.opt1.dtk2604`).
 
 ## Why it matters
-A torch for CUDA sees no device; AMD's has neither kernels for these devices (`gfx928`, `gfx936`, `gfx938`) nor a runtime
-that speaks with Hygon's driver. Ordinary installs replace the vendor's build without a word.
+A torch for CUDA sees no device; AMD's has neither kernels for these devices (`gfx928`, `gfx936`, `gfx938`) nor a
+runtime that speaks with Hygon's driver. Ordinary installs replace the vendor's build without a word.
 
 ## What it cannot know
 A version without a local part tells nothing of itself: PyPI's have none, nor had some of the vendor's. A torch for the

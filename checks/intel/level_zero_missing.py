@@ -54,7 +54,8 @@ BOTH = """\
         "zh": {
             "title": "Level Zero 未提供 Intel GPU",
             "summary": "sycl-ls 仅在 OpenCL 下列出 {device}",
-            "cause": "缺少 Level Zero 驱动（libze-intel-gpu1，旧名 intel-level-zero-gpu）或其加载器（libze1），或二者版本不一致。",
+            "cause": "缺少 Level Zero 驱动（libze-intel-gpu1，旧名 intel-level-zero-gpu）或其加载器（libze1），"
+            "或二者版本不一致。",
         },
     },
     remedies=(

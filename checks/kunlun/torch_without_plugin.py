@@ -1,8 +1,8 @@
 """On a Kunlun machine nothing in torch's environment brings the device to torch.
 
 ## What it finds
-A device of Kunlunxin, torch, and a whole list of packages that holds none of the vendor's: neither its layer under torch
-(`torch-xmlir`, `torch-xray`) nor its operators or its plug-in for vLLM.
+A device of Kunlunxin, torch, and a whole list of packages that holds none of the vendor's: neither its layer under
+torch (`torch-xmlir`, `torch-xray`) nor its operators or its plug-in for vLLM.
 
 ## Why it matters
 The vendor's layer presents the device as CUDA. Without it torch looks for one of NVIDIA and finds none.

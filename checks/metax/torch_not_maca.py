@@ -79,7 +79,8 @@ VENDORS = """\
             title={
                 "en": "Start anew from the vendor's image, or install the torch that vllm-metax pins for your MACA; "
                 "install further packages without their dependencies",
-                "zh": "用厂商镜像重新创建容器，或安装 vllm-metax 针对所用 MACA 锁定的 torch；之后安装其他软件包时不要带依赖",
+                "zh": "用厂商镜像重新创建容器，或安装 vllm-metax 针对所用 MACA 锁定的 torch；"
+                "之后安装其他软件包时不要带依赖",
             },
             commands=("mx-smi", "pip install --no-deps …"),
             safety="manual",
@@ -98,8 +99,8 @@ VENDORS = """\
 def torch_not_maca(facts: Facts) -> Iterator[Answer]:
     """Compare the device's maker with the mark of torch."""
     own = [one for one in facts.all(Accelerator) if one.vendor == "metax" and one.seen_by in ("tool", "pci")]
-    packages = [one for one in (facts.package("torch"),) if one]
-    told = [one for one in (*facts.all(TorchBuild), *packages) if one.version]
+    told: list[Package | TorchBuild] = [one for one in facts.all(TorchBuild) if one.version]
+    told += [one for one in facts.all(Package) if one.name == "torch"]
     if not own or not told:
         yield Undecided(reason="a device of MetaX and the version of torch are not both told")
     elif any(one.available for one in facts.all(TorchBuild)) or any(VENDOR in local(one.version) for one in told):

@@ -1,16 +1,16 @@
-"""Hygon's kernel driver is older than the DTK asks for.
+"""Hygon's kernel driver does not fit the DTK.
 
 ## What it finds
 The loaded driver (`6.3.16-V1.1.0a`: its base, then its release, then a letter) below what the vendor's table asks for
-the DTK that is installed, or that torch was built for (`+das.opt1.dtk2604`).
+the DTK that is installed, or that torch was built for (`+das.opt1.dtk2604`); for DTK 24.04 also above the newest.
 
 ## Why it matters
 The thunk library of the DTK and the driver do not fit: "Version mismatch", and no device is found.
 
 ## What it cannot know
-Which of several toolkits a program uses: where they differ, the one torch was built for counts. A beta driver is not in
-the table, nor is a DTK that came later: undecided. DTK 24.04 has a newest driver as well, which is not judged. What the
-table asks for is what was tested; where torch says that its device is available this is silent.
+Which of several toolkits a program uses: where they differ, the one torch was built for counts. A beta driver is not
+in the table, nor is a DTK that came later: undecided. What the table asks for is what was tested; where torch says that
+its device is available this is silent.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from diag.api import (
 
 SHAPE = expression(r"(\d+(?:\.\d+)*)(?:-\d+(?:\.\d+)*)?-[Vv](\d+(?:\.\d+)*)([a-z]?)")
 """Base, release and letter; of drivers of 5.7.1 a number of the kernel's part stands between (`5.7.1-6.2.26-V1.5`)."""
+NEWEST = {"24.04": "5.7.1-V1.6.3"}
+"""The newest driver that a line of toolkits takes, where the same table has one."""
 BUILT = expression(r"dtk([0-9]{2})([0-9]{2})([0-9]?)")
 Version = tuple[tuple[int, ...], tuple[int, ...], str]
 
@@ -58,25 +60,26 @@ Driver Version: {driver}
 """
 OLD = SMI.replace("{driver}", "6.3.13-V1.12.0a")
 NEW = SMI.replace("{driver}", "6.3.31-V1.5.0a")
+TORCH_24_04_3 = "torch==2.1.0+das.opt2.dtk24043\ntorch_cluster==1.6.0+das.opt1.dtk24043\n"
 TORCH_25_04_1 = "torch==2.4.1+das.opt1.dtk25041\nnumpy==1.26.4\n"
 
 
 @check(
-    "hygon/driver-behind-dtk",
+    "hygon/driver-unfit-for-dtk",
     severity="warning",
     about="hygon",
     needs=(Driver,),
     uses=(Package, Runtime, RuntimeDriver, TorchBuild),
     words={
         "en": {
-            "title": "Hygon's driver is older than the DTK asks for",
-            "summary": "driver {driver}; DTK {dtk} needs {minimum} or newer",
-            "cause": "The image or the toolkit is newer than the host's driver.",
+            "title": "Hygon's driver does not fit the DTK",
+            "summary": "driver {driver}; DTK {dtk} needs {window}",
+            "cause": "The image or the toolkit is newer than the host's driver, or much older.",
         },
         "zh": {
-            "title": "海光 DCU 驱动版本低于 DTK 的要求",
-            "summary": "驱动为 {driver}；DTK {dtk} 要求 {minimum} 或更新版本",
-            "cause": "镜像或工具包比宿主机驱动新。",
+            "title": "海光 DCU 驱动与 DTK 不配套",
+            "summary": "驱动为 {driver}；DTK {dtk} 要求 {window}",
+            "cause": "镜像或工具包比宿主机驱动新，或者旧得多。",
         },
     },
     remedies=(
@@ -91,10 +94,10 @@ TORCH_25_04_1 = "torch==2.4.1+das.opt1.dtk25041\nnumpy==1.26.4\n"
             source="https://github.com/PaddlePaddle/Paddle/issues/73087",
         ),
         Remedy(
-            key="older",
+            key="image",
             title={
-                "en": "Or take an image with a DTK that this driver suffices for",
-                "zh": "或者改用该驱动能够支持的 DTK 版本的镜像",
+                "en": "Or take an image with a DTK that this driver fits",
+                "zh": "或者改用与该驱动配套的 DTK 版本的镜像",
             },
             safety="manual",
             verify="cat /opt/dtk/.info/rocm_version",
@@ -102,10 +105,10 @@ TORCH_25_04_1 = "torch==2.4.1+das.opt1.dtk25041\nnumpy==1.26.4\n"
     ),
     sources=("https://github.com/PaddlePaddle/Paddle/issues/73087", "https://github.com/gpustack/gpustack/issues/5334"),
     explains=("device/tool-unanswered", "torch/device-unavailable"),
-    fires=(OLD + DTK_26_04,),
+    fires=(OLD + DTK_26_04, NEW + TORCH_24_04_3),
     silent=(NEW + DTK_26_04, OLD + TORCH_25_04_1),
 )
-def driver_behind_dtk(facts: Facts) -> Iterator[Answer]:
+def driver_unfit_for_dtk(facts: Facts) -> Iterator[Answer]:
     """Compare the loaded driver with the row of the toolkit."""
     driver = next((one for one in facts.all(Driver) if one.vendor == "hygon" and one.version), None)
     toolkit, dtk = next(_toolkits(facts), (None, ""))
@@ -120,8 +123,9 @@ def driver_behind_dtk(facts: Facts) -> Iterator[Answer]:
     need = _read(row.compatible_driver) if row else None
     if row is None or need is None or have is None:
         yield Undecided(reason=f"nothing tells which driver DTK {dtk} needs, or what {driver.version} is")
-    elif have < need:
-        values = {"driver": driver.version, "dtk": dtk, "minimum": row.compatible_driver, "shipped": row.driver}
+    elif have < need or have > (_read(NEWEST.get(dtk[:5], "")) or have):
+        window = f">= {row.compatible_driver}" + (f", <= {NEWEST[dtk[:5]]}" if dtk[:5] in NEWEST else "")
+        values = {"driver": driver.version, "dtk": dtk, "window": window, "shipped": row.driver}
         yield Finding(
             values={**values},
             confidence="high" if answers else "medium",
