@@ -101,7 +101,7 @@ ROCM used to build PyTorch: 6.3.42131-fa1d09cbd
 )
 def torch_built_for_cuda(facts: Facts) -> Iterator[Answer]:
     """Compare the device's maker with what torch was built for."""
-    own = [one for one in facts.all(Accelerator) if one.vendor == "amd" and one.seen_by in ("tool", "pci")]
+    own = [one for one in facts.all(Accelerator) if one.vendor == "amd"]
     present = {name for platform in facts.all(Platform) for name in platform.present}
     builds = [one for one in facts.all(TorchBuild) if one.backend]
     packages = [one for one in facts.all(Package) if one.name == "torch" and local(one.version)]

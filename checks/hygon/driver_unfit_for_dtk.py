@@ -100,7 +100,7 @@ TORCH_25_04_1 = "torch==2.4.1+das.opt1.dtk25041\nnumpy==1.26.4\n"
                 "zh": "或者改用与该驱动配套的 DTK 版本的镜像",
             },
             safety="manual",
-            verify="cat /opt/dtk/.info/rocm_version",
+            verify='cat "$ROCM_PATH/.info/rocm_version"',
         ),
     ),
     sources=("https://github.com/PaddlePaddle/Paddle/issues/73087", "https://github.com/gpustack/gpustack/issues/5334"),

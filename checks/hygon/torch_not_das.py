@@ -71,7 +71,7 @@ VENDORS = "torch==2.7.1+das.opt1.dtk2604\ntorchvision==0.22.0+das.opt1.dtk2604.t
                 "packages without their dependencies",
                 "zh": "用厂商镜像重新创建容器，或安装与 DTK 配套的 torch wheel；之后安装其他软件包时不要带依赖",
             },
-            commands=("cat /opt/dtk/.info/rocm_version", "pip install --no-deps …"),
+            commands=('cat "$ROCM_PATH/.info/rocm_version"', "pip install --no-deps …"),
             safety="manual",
             verify='python -c "import torch; print(torch.__version__, torch.version.hip, torch.cuda.is_available())"',
             source="https://github.com/AlphaMine-Tech/alpha-miner/issues/18",
