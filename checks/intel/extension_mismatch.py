@@ -8,8 +8,8 @@ The extension refuses to be imported: "needs to work with PyTorch 2.8.*, but PyT
 process.
 
 ## What it cannot know
-Which of two environments a process uses, and whether anything imports it: vLLM does up to 0.14. Intel retired it after
-2.8 for torch's own support.
+Which of two environments a process uses, and whether anything imports it: vLLM needs it up to 0.14. Intel retires it
+for torch's own support.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ FITS = "intel-extension-for-pytorch==2.5.10+xpu\ntorch==2.5.1+cxx11.abi\n"
         Remedy(
             key="remove",
             title={
-                "en": "Or remove it: torch has the support itself from 2.8 on",
-                "zh": "或者卸载扩展：自 2.8 起 torch 自带支持",
+                "en": "Or remove it where nothing imports it: newer torch has the support itself",
+                "zh": "若没有程序导入它，也可以卸载：较新的 torch 自带支持",
             },
             commands=("pip uninstall intel-extension-for-pytorch",),
             safety="manual",
