@@ -39,7 +39,7 @@ NUMBERS = re.compile(r"\d+(\.\d+)*$")
 
 
 def distributions(folder: str, faults: list[dict[str, str]]) -> Iterator[dict[str, Any]]:
-    """Each distribution in one folder, from its `*.dist-info` or `*.egg-info`; what is wrong with them goes to `faults`."""
+    """Each distribution in one folder, from its `*.dist-info` or `*.egg-info`; what is wrong is added to `faults`."""
     names = listed(folder)
     versions: dict[str, str] = {}
     for entry in names:
@@ -88,7 +88,9 @@ def wrong(folder: str, entry: str, names: list[str]) -> str:
     if not modules or '"editable": true' in start(os.path.join(path, "direct_url.json"), 4096):
         return ""
     there = {name.partition(".")[0] for name in names}
-    if there.isdisjoint(modules) and not any(name.endswith((".pth", ".egg-link")) and modules[0] in name for name in names):
+    if there.isdisjoint(modules) and not any(
+        name.endswith((".pth", ".egg-link")) and modules[0] in name for name in names
+    ):
         return "unimportable"
     return ""
 
@@ -129,8 +131,8 @@ def headers(path: str) -> dict[str, list[str]]:
 
 def merged(tags: list[str]) -> str:
     """Several tags as the file name of a wheel joins them."""
-    columns = zip(*(tag.split("-", 2) for tag in tags))
-    return "-".join(".".join(dict.fromkeys(column)) for column in columns)
+    parts = [tag.split("-", 2) for tag in tags]
+    return "-".join(".".join(dict.fromkeys(one[place] for one in parts)) for place in range(3))
 
 
 def requirements(fields: dict[str, list[str]]) -> Iterator[list[str]]:
