@@ -74,6 +74,7 @@ ALL_312 = """\
     sources=("https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",),
     fires=(NUMPY_311_ON_312,),
     silent=(ALL_312,),
+    explains=("torch/import-fails",),
 )
 def built_for_another_python(facts: Facts) -> Iterator[Answer]:
     """Compare the interpreter with the Python that each wheel's tag names."""

@@ -17,7 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Evidence, Facts, Finding, Package, Remedy, TorchBuild, check, local, numbers
+from diag.api import (
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    Package,
+    PackageList,
+    Remedy,
+    TorchBuild,
+    Undecided,
+    check,
+    local,
+    numbers,
+)
 
 LIBRARIES = {
     "nvidia-nccl": ("nvidia/nccl/lib", "libnccl.so.2"),
@@ -69,7 +82,7 @@ torch==2.14.0
     severity="warning",
     about="nvidia",
     needs=(Package,),
-    uses=(TorchBuild,),
+    uses=(PackageList, TorchBuild),
     words={
         "en": {
             "title": "Two versions of an NVIDIA library overwrite each other",
@@ -107,13 +120,17 @@ torch==2.14.0
     ),
     fires=(FREEZE_BOTH, NCCL_11_12),
     silent=(BESIDE_CPU, VLLM_0330),
+    explains=("torch/import-fails",),
 )
-def cuda_packages_mixed(facts: Facts) -> Iterator[Finding]:
+def cuda_packages_mixed(facts: Facts) -> Iterator[Answer]:
     """Look for a second distribution of a library, unless torch loads none of them."""
     torch = facts.package("torch")
     backends = {one.backend for one in facts.all(TorchBuild) if one.backend}
     if (torch and local(torch.version)[:2] not in ("", "cu")) or (backends and "cuda" not in backends):
         return
+    told = [one for library in LIBRARIES for one in _installed(facts, library)]
+    if len(told) < 2 and not facts.first(PackageList):
+        yield Undecided(reason="fewer than two of the libraries are among the packages")
     pairs = {
         f"{folder}/{file}": found
         for library, (folder, file) in LIBRARIES.items()

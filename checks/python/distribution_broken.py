@@ -17,7 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, PackageFault, PackageList, Remedy, check
+from diag.api import (
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    PackageFault,
+    PackageList,
+    Python,
+    Remedy,
+    Undecided,
+    check,
+)
 
 GONE = """\
 {"schema": "diag/packages/1", "python": "3.12.1", "executable": "/opt/venv/bin/python", "prefix": "/opt/venv", \
@@ -40,14 +51,14 @@ WHOLE = """\
     "python/distribution-broken",
     severity="error",
     about="python",
-    needs=(PackageList,),
-    uses=(PackageFault, PackageList),
+    needs=(PackageList, Python),
+    uses=(PackageFault,),
     words={
         "en": {
             "title": "An installed distribution has lost its files",
             "summary": "{name} is listed in {location}, and its modules are not there",
-            "cause": "An uninstallation or an upgrade was interrupted, a folder was removed by hand, or only metadata was "
-            "copied.",
+            "cause": "An uninstallation or an upgrade was interrupted, a folder was removed by hand, or only metadata "
+            "was copied.",
         },
         "zh": {
             "title": "已安装的软件包丢失了文件",
@@ -74,9 +85,12 @@ WHOLE = """\
     ),
     fires=(GONE,),
     silent=(WHOLE,),
+    explains=("torch/import-fails", "torch/missing"),
 )
 def distribution_broken(facts: Facts) -> Iterator[Answer]:
     """Each distribution without its modules."""
+    if not any(one.prefix for one in facts.all(Python)):
+        yield Undecided(reason="a list of packages alone does not tell whether they are whole")
     for fault in dict.fromkeys(facts.all(PackageFault)):
         if fault.problem == "unimportable":
             yield Finding(

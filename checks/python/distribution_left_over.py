@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, PackageFault, PackageList, Remedy, check
+from diag.api import Answer, Evidence, Facts, Finding, PackageFault, Remedy, check
 
 PIP_23 = """\
 WARNING: Ignoring invalid distribution -orch (/home/user/.conda/envs/rl/lib/python3.7/site-packages)
@@ -52,7 +52,6 @@ OTHER = """\
     severity="info",
     about="python",
     needs=(PackageFault,),
-    uses=(PackageFault, PackageList),
     words={
         "en": {
             "title": "An interrupted uninstallation left its files",

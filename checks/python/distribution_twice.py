@@ -15,7 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, PackageFault, PackageList, Remedy, check
+from diag.api import (
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    PackageFault,
+    PackageList,
+    Python,
+    Remedy,
+    Undecided,
+    check,
+)
 
 TWO = """\
 {"schema": "diag/packages/1", "python": "3.12.1", "executable": "/opt/venv/bin/python", "prefix": "/opt/venv", \
@@ -38,8 +49,8 @@ WHOLE = """\
     "python/distribution-twice",
     severity="warning",
     about="python",
-    needs=(PackageList,),
-    uses=(PackageFault, PackageList),
+    needs=(PackageList, Python),
+    uses=(PackageFault,),
     words={
         "en": {
             "title": "Two versions of a distribution stand in one folder",
@@ -80,6 +91,8 @@ WHOLE = """\
 )
 def distribution_twice(facts: Facts) -> Iterator[Answer]:
     """Each distribution that stands twice."""
+    if not any(one.prefix for one in facts.all(Python)):
+        yield Undecided(reason="a list of packages alone does not tell whether they are whole")
     for fault in dict.fromkeys(facts.all(PackageFault)):
         if fault.problem == "twice":
             yield Finding(

@@ -27,6 +27,12 @@ from diag.api import (
 )
 
 ENGINES = ("vllm", "sglang")
+ASKED = (
+    *("vllm", "sglang", "lmdeploy", "tensorrt-llm", "vllm-ascend", "vllm-kunlun", "vllm-metax", "vllm-musa"),
+    *("torch", "torchvision", "torchaudio", "torchcodec", "torch-npu", "torch-xmlir", "torch-musa", "triton"),
+    *("xformers", "flash-attn", "flashinfer-python", "sgl-kernel", "sglang-kernel", "transformers"),
+)
+"""Distributions whose requirements are told, and whose modules are looked for."""
 NAME = expression(r"[A-Za-z0-9][\w.\-]*")
 VERSION = expression(r"\d[\w.+!\-]*")
 CONDA_NAME = expression(r"_?[A-Za-z0-9][\w.\-]*")
@@ -55,6 +61,7 @@ WHOLE_LIST = 25
     "packages",
     tells=(Python, Package, PackageList, PackageFault, Requirement, TorchBuild, Engine, Host),
     measure="packages",
+    arguments=ASKED,
     interpreter="target",
     recognise=Recognise(literals=('"schema": "diag/packages/1"',), lines=0),
 )

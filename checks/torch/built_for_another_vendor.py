@@ -115,6 +115,7 @@ SMI_525 = """\
         "https://github.com/ROCm/legacy-rocm-build/issues/2354",
     ),
     fires=(AMD_SMI + ENV_CU121, SMI_525 + ENV_ROCM61),
+    explains=("torch/device-unavailable",),
     silent=(AMD_SMI + ENV_ROCM61, HY_SMI + ENV_ROCM61, SMI_525 + ENV_CU121),
 )
 def built_for_another_vendor(facts: Facts) -> Iterator[Answer]:
