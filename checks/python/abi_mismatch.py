@@ -2,7 +2,7 @@
 
 ## What it finds
 A distribution whose version says what it was built for (`flash_attn 2.8.3+cu12torch2.7cxx11abiTRUE`,
-`torch_scatter 2.1.2+pt24cu121`) beside a torch of another series, of another CUDA, or with the other C++ ABI.
+`torch_scatter 2.1.2+pt24cu121`) beside a torch of another series or with the other C++ ABI.
 
 ## Why it matters
 The module is not loaded: `undefined symbol: _ZN3c10…` at the import, which an engine may take for "not installed".

@@ -48,13 +48,13 @@ ALL_312 = """\
     words={
         "en": {
             "title": "Distributions on the path are for another Python",
-            "summary": "Python {python} finds {count} distributions built for another: {packages}",
+            "summary": "on the path of Python {python}, built for another: {count}, {packages}",
             "cause": "PYTHONPATH, a mounted folder or a copied environment puts the packages of another interpreter on "
             "the path: {location}.",
         },
         "zh": {
             "title": "搜索路径上有为其他 Python 版本构建的软件包",
-            "summary": "Python {python} 找到 {count} 个为其他版本构建的软件包：{packages}",
+            "summary": "Python {python} 的搜索路径上有 {count} 个为其他版本构建的软件包：{packages}",
             "cause": "PYTHONPATH、挂载的目录或复制的环境把另一解释器的软件包放入了搜索路径：{location}。",
         },
     },

@@ -213,7 +213,7 @@ def _finding(facts: Facts, pair: tuple[Package, Package], asks: Asks) -> Finding
             "name": companion.name,
             "version": companion.version,
             "torch": torch.version,
-            "wanted": asks.specifier.removeprefix("=="),
+            "wanted": asks.specifier.removeprefix("==").removesuffix(".*"),
             "fitting": fitting[-1] if fitting else "",
             "index": f" --index-url https://download.pytorch.org/whl/{build}" if build else "",
             "module": companion.name.replace("-", "_"),

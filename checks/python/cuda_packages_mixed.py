@@ -97,15 +97,26 @@ torch==2.14.0
     },
     remedies=(
         Remedy(
-            key="keep-one",
+            key="keep",
             title={
-                "en": "Remove all of them, and install again those that torch asks for (torch uses {cuda})",
-                "zh": "全部卸载，再重新安装 torch 所要求的那些（torch 使用 {cuda}）",
+                "en": "Remove all of them, and install again those for torch's {cuda}",
+                "zh": "全部卸载，再重新安装 torch 所用 {cuda} 对应的那些",
+            },
+            commands=("pip uninstall -y {names}", "pip install --force-reinstall --no-deps {keep}"),
+            safety="disruptive",
+            verify='python -c "import torch; print(torch.cuda.nccl.version(), torch.backends.cudnn.version())"',
+            source="https://github.com/pytorch/pytorch/issues/186591",
+        ),
+        Remedy(
+            key="ask",
+            title={
+                "en": "See which of them torch asks for, remove all, and install only those again",
+                "zh": "查看 torch 要求哪些，全部卸载后只重新安装那些",
             },
             commands=(
                 "pip show torch | grep ^Requires",
                 "pip uninstall -y {names}",
-                "pip install --force-reinstall --no-deps {keep}",
+                "pip install --force-reinstall --no-deps …",
             ),
             safety="disruptive",
             verify='python -c "import torch; print(torch.cuda.nccl.version(), torch.backends.cudnn.version())"',
@@ -159,8 +170,9 @@ def _finding(facts: Facts, pairs: dict[str, list[Package]]) -> Finding:
             "packages": ", ".join(f"{one.name} {one.version}" for one in found),
             "names": " ".join(one.name for one in found),
             "file": ", ".join(pairs),
-            "cuda": major or "cu12 | cu13",
-            "keep": " ".join(keep) or "…",
+            "cuda": major,
+            "keep": " ".join(keep),
         },
         evidence=tuple(map(Evidence.of, found)),
+        remedies=("keep",) if len(keep) == len(pairs) else ("ask",),
     )

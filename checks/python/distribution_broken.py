@@ -22,6 +22,7 @@ from diag.api import (
     Evidence,
     Facts,
     Finding,
+    Package,
     PackageFault,
     PackageList,
     Python,
@@ -52,7 +53,7 @@ WHOLE = """\
     severity="error",
     about="python",
     needs=(PackageList, Python),
-    uses=(PackageFault,),
+    uses=(Package, PackageFault),
     words={
         "en": {
             "title": "An installed distribution has lost its files",
@@ -70,19 +71,16 @@ WHOLE = """\
         Remedy(
             key="reinstall",
             title={
-                "en": "Install {name} again in the version that the engine asks for, without its dependencies",
-                "zh": "按推理引擎要求的版本重新安装 {name}，不带依赖",
+                "en": "Install {name} again from the index that it came from, without its dependencies",
+                "zh": "从原来的索引重新安装 {name}，不带依赖",
             },
-            commands=('pip install --force-reinstall --no-deps "{name}==…"',),
+            commands=('pip install --force-reinstall --no-deps "{name}=={version}"',),
             safety="disruptive",
             verify="pip check",
-            source="https://pip.pypa.io/en/stable/cli/pip_install/",
+            source="https://github.com/pypa/pip/issues/9906",
         ),
     ),
-    sources=(
-        "https://github.com/pypa/pip/issues/9906",
-        "https://pip.pypa.io/en/stable/cli/pip_install/",
-    ),
+    sources=("https://github.com/pypa/pip/issues/9906",),
     fires=(GONE,),
     silent=(WHOLE,),
     explains=("torch/import-fails", "torch/missing"),
@@ -92,9 +90,10 @@ def distribution_broken(facts: Facts) -> Iterator[Answer]:
     if not any(one.prefix for one in facts.all(Python)):
         yield Undecided(reason="a list of packages alone does not tell whether they are whole")
     for fault in dict.fromkeys(facts.all(PackageFault)):
+        package = facts.package(fault.name)
         if fault.problem == "unimportable":
             yield Finding(
                 subject=fault.name,
-                values={"name": fault.name, "location": fault.location},
+                values={"name": fault.name, "location": fault.location, "version": package.version if package else "…"},
                 evidence=(Evidence.of(fault),),
             )

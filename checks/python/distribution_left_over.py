@@ -68,12 +68,12 @@ OTHER = """\
         Remedy(
             key="remove",
             title={
-                "en": "Remove the folders that begin with a tilde (they are deleted), and see that torch still imports",
-                "zh": "删除以波浪号开头的目录（将被永久删除），并确认 torch 仍可导入",
+                "en": "Remove the folders (their files are deleted), and see that torch still imports",
+                "zh": "删除这些目录（其中文件将被永久删除），并确认 torch 仍可导入",
             },
             commands=(
                 "ls -d {location}/~*",
-                "rm -r {location}/~*",
+                "rm -r {location}/{name}*",
             ),
             safety="manual",
             verify="pip check",

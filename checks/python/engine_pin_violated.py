@@ -117,8 +117,8 @@ def _plugged(facts: Facts) -> str:
         Remedy(
             key="restore",
             title={
-                "en": "Or put back what {engine} {version} asks for",
-                "zh": "或恢复 {engine} {version} 所要求的版本",
+                "en": "Put back what {engine} {version} asks for",
+                "zh": "恢复 {engine} {version} 所要求的版本",
             },
             commands=("pip install {specifiers}",),
             safety="disruptive",
@@ -186,4 +186,5 @@ def _finding(engine: Engine, pairs: list[tuple[Asks, Package]]) -> Finding:
             "specifiers": " ".join(f'"{one}"' for one in wanted),
         },
         evidence=tuple(map(Evidence.of, dict.fromkeys(facts))),
+        remedies=("resolve", "restore") if RELEASED.fullmatch(engine.version) else ("restore",),
     )

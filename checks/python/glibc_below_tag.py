@@ -56,12 +56,12 @@ SGLANG_ON_236 = """\
     words={
         "en": {
             "title": "The C library is older than installed wheels ask for",
-            "summary": "{count} wheels ask for more than {libc}: {packages}",
+            "summary": "wheels that ask for more than {libc}: {count}, {packages}",
             "cause": "The environment was made on, or for, a newer system, and was copied or mounted here.",
         },
         "zh": {
             "title": "C 库版本低于已安装 wheel 的要求",
-            "summary": "有 {count} 个 wheel 要求高于 {libc} 的版本：{packages}",
+            "summary": "有 {count} 个 wheel 要求高于 {libc}：{packages}",
             "cause": "该环境是在（或为）更新的系统创建的，被复制或挂载到了本机。",
         },
     },

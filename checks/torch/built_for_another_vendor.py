@@ -33,6 +33,7 @@ from diag.api import (
 
 MAKERS = {"cuda": "nvidia", "rocm": "amd", "xpu": "intel"}
 """Whose devices a back end of torch is for."""
+NAMES = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU"}
 
 AMD_SMI = """\
 GPU: 0
@@ -129,7 +130,7 @@ def built_for_another_vendor(facts: Facts) -> Iterator[Answer]:
     shown = dict.fromkeys(one.vendor for one in devices)
     if wanted and build.available is not True and not _served(facts, wanted, set(shown)):
         yield Finding(
-            values={"torch": build.version, "backend": build.backend.upper(), "vendor": ", ".join(shown)},
+            values={"torch": build.version, "backend": NAMES[build.backend], "vendor": ", ".join(shown)},
             evidence=(Evidence.of(build), Evidence.of(devices[0])),
         )
 

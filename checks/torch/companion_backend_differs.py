@@ -39,6 +39,7 @@ BUILT = expression(r"(cu|rocm|xpu)([\d.]*)$")
 RUNTIMES = {"cu": "cuda", "rocm": "rocm", "xpu": "xpu"}
 COARSE = {"torchvision": "0.16", "torchaudio": "2.11.1"}
 """The release from which each compares the major version of CUDA alone."""
+NAMES = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU"}
 Runtime = tuple[str, str]
 
 CU102 = """\
@@ -168,8 +169,8 @@ def _finding(torch: Package, companion: Package, runtimes: tuple[Runtime, Runtim
             "version": companion.version,
             "public": public(companion.version),
             "torch": torch.version,
-            "own": " ".join(own).strip().upper(),
-            "other": " ".join(other).strip().upper(),
+            "own": f"{NAMES[own[0]]} {own[1]}".strip(),
+            "other": f"{NAMES[other[0]]} {other[1]}".strip(),
             "index": index,
         },
         evidence=(Evidence.of(companion), Evidence.of(proof or torch)),

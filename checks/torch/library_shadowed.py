@@ -17,7 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Fact, Facts, Finding, Library, Package, Remedy, Setting, Undecided, check
+from diag.api import (
+    Answer,
+    Evidence,
+    Fact,
+    Facts,
+    Finding,
+    Library,
+    Package,
+    Remedy,
+    Setting,
+    Undecided,
+    check,
+    expression,
+)
 
 OWNERS = {
     "libnccl": "nvidia-nccl",
@@ -28,6 +41,8 @@ OWNERS = {
     "libnvrtc": "nvidia-cuda-nvrtc",
 }
 """Which distribution brings a library; its name may end in the version of CUDA."""
+WHEEL = expression(r"/nvidia/(?:cu\d\d|nccl|cudnn|cublas|cuda_runtime|cuda_nvrtc)/lib/[^/]+$")
+"""How the path of a wheel's library ends: an environment may be made of links to files that are kept elsewhere."""
 MEANT = ("LD_PRELOAD", "VLLM_NCCL_SO_PATH")
 
 PACKAGES = """\
@@ -42,8 +57,14 @@ SYSTEM = """\
 "nccl": "2.28.9"}, "available": true, "backend": "cuda", "devices": [], "architectures": [], "warnings": [], \
 "libraries": ["/usr/lib/x86_64-linux-gnu/libnccl.so.2.28.3"], "versions": {"ncclGetVersion": 22803}}
 """
+VARIABLES = """\
+{"schema": "diag/environment/1", "variables": {"LD_LIBRARY_PATH": "/usr/local/cuda/lib64:/usr/lib/x86_64-linux-gnu"}}
+"""
 OWN = SYSTEM.replace(
     "/usr/lib/x86_64-linux-gnu/libnccl.so.2.28.3", "/opt/venv/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"
+)
+LINKED = SYSTEM.replace(
+    "/usr/lib/x86_64-linux-gnu/libnccl.so.2.28.3", "/uv/cache/archive-v0/abc/nvidia/nccl/lib/libnccl.so.2"
 )
 
 
@@ -83,8 +104,8 @@ OWN = SYSTEM.replace(
         "https://github.com/pytorch/pytorch/issues/80637",
         "https://github.com/verl-project/verl/pull/6621",
     ),
-    fires=(PACKAGES + SYSTEM,),
-    silent=(PACKAGES + OWN,),
+    fires=(PACKAGES + SYSTEM, PACKAGES + SYSTEM + VARIABLES),
+    silent=(PACKAGES + OWN, PACKAGES + LINKED),
 )
 def library_shadowed(facts: Facts) -> Iterator[Answer]:
     """Compare the file of each library with the folder of the distribution that brings it."""
@@ -92,7 +113,7 @@ def library_shadowed(facts: Facts) -> Iterator[Answer]:
     judged = False
     for library in known:
         packages = [one for one in facts.all(Package) if one.location and _brings(one, library.name)]
-        inside = any(library.path.startswith(f"{one.location}/") for one in packages)
+        inside = _linked(facts, library) or any(library.path.startswith(f"{one.location}/") for one in packages)
         judged = judged or bool(packages)
         if packages and not inside and not _meant(facts, library):
             yield _finding(facts, library, packages[0])
@@ -105,14 +126,24 @@ def _brings(package: Package, library: str) -> bool:
     return OWNERS[library] == (base if suffix.isdecimal() else package.name)
 
 
+def _linked(facts: Facts, library: Library) -> bool:
+    """Whether the file is one of a wheel that no variable leads to, so that only a link of the environment can."""
+    return bool(WHEEL.search(library.path)) and _path(facts, library) is None
+
+
+def _path(facts: Facts, library: Library) -> Setting | None:
+    """The variable that leads to the folder of the file."""
+    folder = library.path.rpartition("/")[0]
+    paths = (one for one in facts.all(Setting) if one.name == "LD_LIBRARY_PATH")
+    return next((one for one in paths if folder in one.value.split(":")), None)
+
+
 def _meant(facts: Facts, library: Library) -> bool:
     return any(library.name in one.value for one in facts.all(Setting) if one.name in MEANT)
 
 
 def _finding(facts: Facts, library: Library, package: Package) -> Finding:
-    folder = library.path.rpartition("/")[0]
-    paths = [one for one in facts.all(Setting) if one.name == "LD_LIBRARY_PATH"]
-    setting = next((one for one in paths if folder in one.value.split(":")), None)
+    setting = _path(facts, library)
     told: tuple[Fact, ...] = (library, package, setting) if setting else (library, package)
     return Finding(
         subject=library.name,
@@ -122,7 +153,7 @@ def _finding(facts: Facts, library: Library, package: Package) -> Finding:
             "package": package.name,
             "version": package.version,
             "location": package.location,
-            "through": f"LD_LIBRARY_PATH={setting.value}" if setting else "LD_LIBRARY_PATH, /etc/ld.so.conf",
+            "through": f"LD_LIBRARY_PATH={setting.value}" if setting else "LD_LIBRARY_PATH | /etc/ld.so.conf",
         },
         evidence=tuple(map(Evidence.of, told)),
     )

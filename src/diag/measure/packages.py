@@ -79,7 +79,7 @@ def wrong(folder: str, entry: str, names: list[str]) -> str:
     """`unimportable` where the modules that a distribution brings are not beside it, although it is not editable."""
     path = os.path.join(folder, entry)
     modules = start(os.path.join(path, "top_level.txt"), 4096).split()
-    if not modules or '"editable": true' in start(os.path.join(path, "direct_url.json"), 4096):
+    if not modules or '"editable":true' in start(os.path.join(path, "direct_url.json"), 4096).replace(" ", ""):
         return ""
     there = {name.partition(".")[0] for name in names}
     if there.isdisjoint(modules) and not any(
