@@ -218,6 +218,6 @@ def _finding(facts: Facts, pair: tuple[Package, Package], asks: Asks) -> Finding
             "index": f" --index-url https://download.pytorch.org/whl/{build}" if build else "",
             "module": companion.name.replace("-", "_"),
         },
-        evidence=tuple(map(Evidence.of, evidence)),
+        evidence=tuple(map(Evidence.of, {one.origin: one for one in evidence}.values())),
         remedies=("pair", "engine") if fitting else ("engine",),
     )

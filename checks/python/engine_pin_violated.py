@@ -185,6 +185,6 @@ def _finding(engine: Engine, pairs: list[tuple[Asks, Package]]) -> Finding:
             "installed": ", ".join(f"{package.name} {package.version}" for _, package in pairs),
             "specifiers": " ".join(f'"{one}"' for one in wanted),
         },
-        evidence=tuple(map(Evidence.of, dict.fromkeys(facts))),
+        evidence=tuple(map(Evidence.of, {one.origin: one for one in facts}.values())),
         remedies=("resolve", "restore") if RELEASED.fullmatch(engine.version) else ("restore",),
     )
