@@ -47,7 +47,7 @@ TWO_OF_THREE = "export CUDA_VISIBLE_DEVICES=0,2,-1,1\n"
         "en": {
             "title": "{name} hides every device",
             "summary": '{name}="{value}" leaves no device to the processes that inherit it',
-            "cause": "An empty list, or one that begins with a device that does not exist, means none; unset means all.",
+            "cause": "A list that is empty, or begins with a device that is not there, means none; unset means all.",
         },
         "zh": {
             "title": "{name} 隐藏了所有设备",
