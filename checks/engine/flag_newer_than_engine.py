@@ -45,16 +45,16 @@ OFFICIAL = ("vllm/", "lmsysorg/")
     "engine/flag-newer-than-engine",
     severity="error",
     about="engine",
-    needs=(EngineFlag, LaunchArguments),
-    uses=(Engine, Package),
+    needs=(LaunchArguments,),
+    uses=(Engine, EngineFlag, Package),
     words={
         "en": {
-            "title": "{engine} {version} does not have --{flag} yet",
+            "title": "The engine does not have a flag of the command yet",
             "summary": "--{flag} was first seen in {engine} {since}; this is {version}",
             "cause": "The command was written for a newer version; the parser refuses flags that it does not know.",
         },
         "zh": {
-            "title": "{engine} {version} 尚无参数 --{flag}",
+            "title": "该版本的推理引擎尚无启动命令中的参数",
             "summary": "--{flag} 最早见于 {engine} {since}，当前版本为 {version}",
             "cause": "该命令是为更新的版本编写的；解析器会拒绝不认识的参数。",
         },

@@ -45,16 +45,16 @@ OFFICIAL = ("vllm/", "lmsysorg/")
     "engine/flag-removed",
     severity="error",
     about="engine",
-    needs=(EngineFlag, LaunchArguments),
-    uses=(Engine, Package),
+    needs=(LaunchArguments,),
+    uses=(Engine, EngineFlag, Package),
     words={
         "en": {
-            "title": "{engine} {version} no longer has --{flag}",
+            "title": "The engine no longer has a flag of the command",
             "summary": "--{flag} was last seen in {engine} {until}; this is {version}",
             "cause": "The command was written for an older version; the parser refuses flags that are gone.",
         },
         "zh": {
-            "title": "{engine} {version} 已没有参数 --{flag}",
+            "title": "该版本的推理引擎已移除启动命令中的参数",
             "summary": "--{flag} 最后见于 {engine} {until}，当前版本为 {version}",
             "cause": "该命令是为旧版本编写的；解析器会拒绝已移除的参数。",
         },

@@ -44,15 +44,16 @@ OTHER_ENGINE = "$ vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2 --mem-fracti
     "engine/flag-unknown",
     severity="error",
     about="engine",
-    needs=(EngineFlag, LaunchArguments),
+    needs=(LaunchArguments,),
+    uses=(EngineFlag,),
     words={
         "en": {
-            "title": "{engine} does not know --{flag}",
+            "title": "The engine does not know a flag of the command",
             "summary": "--{flag} is no flag of {engine}; {meant} is one of {owner}",
             "cause": "A slip of the pen, or a flag of another engine. The parser refuses what it does not know.",
         },
         "zh": {
-            "title": "{engine} 不认识参数 --{flag}",
+            "title": "推理引擎不认识启动命令中的参数",
             "summary": "--{flag} 不是 {engine} 的参数；{meant} 是 {owner} 的参数",
             "cause": "拼写错误，或使用了其他推理引擎的参数。解析器会拒绝不认识的参数。",
         },

@@ -52,12 +52,12 @@ COMMAND = "$ vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
     uses=(Python,),
     words={
         "en": {
-            "title": "{engine} is not installed",
+            "title": "The engine of the command is not installed",
             "summary": "{engine} is none of the {count} packages of {python}",
             "cause": "The engine was installed into another environment, or never.",
         },
         "zh": {
-            "title": "未安装 {engine}",
+            "title": "未安装启动命令中的推理引擎",
             "summary": "{python} 的 {count} 个软件包中没有 {engine}",
             "cause": "推理引擎安装在其他环境中，或从未安装。",
         },

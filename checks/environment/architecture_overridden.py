@@ -36,6 +36,7 @@ EMPTY = "HSA_OVERRIDE_GFX_VERSION=\nHIP_VISIBLE_DEVICES=0\n"
 CHILD = """\
 {"schema": "diag/environment/1", "variables": {"HIP_VISIBLE_DEVICES": "0,1", "HSA_FORCE_FINE_GRAIN_PCIE": "1"}}
 """
+NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -46,13 +47,13 @@ CHILD = """\
     uses=(Accelerator, Platform, Setting, Unavailable),
     words={
         "en": {
-            "title": "{name} makes the device pose as another",
-            "summary": "{name}={value} ({architecture}); {devices}: {effect_en}",
+            "title": "A variable makes the device pose as another architecture",
+            "summary": "{name}={value}: the runtime takes every device ({devices}) for {architecture}",
             "cause": "It was set because the libraries were not built for this device, and stayed when they were.",
         },
         "zh": {
-            "title": "{name} 使设备冒充其他架构",
-            "summary": "{name}={value}（{architecture}）；{devices}：{effect_zh}",
+            "title": "有环境变量使设备冒充其他架构",
+            "summary": "{name}={value}：运行时把所有设备（{devices}）都当作 {architecture}",
             "cause": "由于软件库没有为该设备构建而设置了它，之后即使库已支持也没有取消。",
         },
     },
@@ -100,8 +101,6 @@ def _finding(row: Variable, setting: Setting, facts: Facts) -> Finding:
             "value": setting.value,
             "architecture": posed,
             "devices": ", ".join(sorted({one.architecture for one in told})) or "?",
-            "effect_en": row.effect["en"],
-            "effect_zh": row.effect["zh"],
         },
         confidence="high" if other else "medium",
         evidence=(Evidence.of(setting), *map(Evidence.of, other[:1])),
@@ -117,4 +116,4 @@ def _architecture(version: str) -> str:
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
     listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" for one in facts.all(Unavailable))
+    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

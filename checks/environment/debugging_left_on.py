@@ -35,6 +35,7 @@ ROCM = "AMD_SERIALIZE_KERNEL=3 HIP_LAUNCH_BLOCKING=1 \\\nvllm serve Qwen/Qwen3-8
 ASCEND_OFF = "export ASCEND_LAUNCH_BLOCKING=0\nexport PYTORCH_NPU_ALLOC_CONF=max_split_size_mb:256\n"
 NOT_BLOCKING = "$ env\nCUDA_LAUNCH_BLOCKING=0\nNCCL_DEBUG=INFO\n"
 LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
+NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -45,13 +46,13 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
     uses=(Platform, Setting, Unavailable),
     words={
         "en": {
-            "title": "{name} is left on",
-            "summary": "{name}={value}: {effect_en}",
+            "title": "A debugging variable is left on",
+            "summary": "{name}={value}: {effect.en}",
             "cause": "Somebody set it to find a fault and it stayed in a shell, a script or an image.",
         },
         "zh": {
-            "title": "调试变量 {name} 仍处于开启状态",
-            "summary": "{name}={value}：{effect_zh}",
+            "title": "调试用的环境变量仍处于开启状态",
+            "summary": "已设置 {name}={value}：{effect.zh}",
             "cause": "有人为定位故障而设置了它，之后遗留在 shell、脚本或镜像中。",
         },
     },
@@ -91,11 +92,11 @@ def debugging_left_on(facts: Facts) -> Iterator[Answer]:
 
 
 def _finding(row: Variable, setting: Setting) -> Finding:
-    values = {"name": row.name, "value": setting.value, "effect_en": row.effect["en"], "effect_zh": row.effect["zh"]}
+    values = {"name": row.name, "value": setting.value, "effect.en": row.effect["en"], "effect.zh": row.effect["zh"]}
     return Finding(subject=row.name, values={**values}, evidence=(Evidence.of(setting),))
 
 
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
     listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" for one in facts.all(Unavailable))
+    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

@@ -34,6 +34,7 @@ UNSET = '{"schema": "diag/environment/1", "variables": {"CUDA_VISIBLE_DEVICES": 
 SET = (
     '{"schema": "diag/environment/1", "variables": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}}\n'
 )
+NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -86,4 +87,4 @@ def device_order_unset(facts: Facts) -> Iterator[Answer]:
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
     listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" for one in facts.all(Unavailable))
+    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

@@ -35,6 +35,7 @@ EMPTY = """\
 NONE = "$ CUDA_VISIBLE_DEVICES=-1 vllm serve Qwen/Qwen3-8B --max-model-len 8192\n"
 TWO = "$ CUDA_VISIBLE_DEVICES=1,5 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
 TWO_OF_THREE = "export CUDA_VISIBLE_DEVICES=0,2,-1,1\n"
+NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -45,12 +46,12 @@ TWO_OF_THREE = "export CUDA_VISIBLE_DEVICES=0,2,-1,1\n"
     uses=(Platform, Setting, TorchBuild, Unavailable),
     words={
         "en": {
-            "title": "{name} hides every device",
+            "title": "A variable hides every device",
             "summary": '{name}="{value}" leaves no device to the processes that inherit it',
             "cause": "A list that is empty, or begins with a device that is not there, means none; unset means all.",
         },
         "zh": {
-            "title": "{name} 隐藏了所有设备",
+            "title": "有环境变量隐藏了所有设备",
             "summary": '{name}="{value}" 使继承它的进程看不到任何设备',
             "cause": "空列表或以不存在的设备开头的列表表示“没有设备”；不设置才表示全部可见。",
         },
@@ -94,4 +95,4 @@ def devices_hidden(facts: Facts) -> Iterator[Answer]:
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
     listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" for one in facts.all(Unavailable))
+    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

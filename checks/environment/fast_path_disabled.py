@@ -41,6 +41,7 @@ OUTDONE = """\
 {"NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "=ens1f0"}}}
 """
 COMMAND = "$ NCCL_NVLS_ENABLE=0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 8\n"
+NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -51,14 +52,14 @@ COMMAND = "$ NCCL_NVLS_ENABLE=0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 
     uses=(Platform, Setting, Unavailable),
     words={
         "en": {
-            "title": "{name} switches a fast path off",
-            "summary": "{name}={value}: {effect_en}",
+            "title": "A variable switches a fast path off",
+            "summary": "{name}={value}: {effect.en}",
             "cause": "Somebody set it to get round a fault, or to find one, and it stayed. The vendor's documentation "
             "keeps it for experiments and temporary workarounds.",
         },
         "zh": {
-            "title": "{name} 关闭了快速路径",
-            "summary": "{name}={value}：{effect_zh}",
+            "title": "有环境变量关闭了快速路径",
+            "summary": "已设置 {name}={value}：{effect.zh}",
             "cause": "有人为规避或定位故障而设置了它，之后没有取消。厂商文档说明它只用于试验和临时规避。",
         },
     },
@@ -98,11 +99,11 @@ def fast_path_disabled(facts: Facts) -> Iterator[Answer]:
 
 
 def _finding(row: Variable, setting: Setting) -> Finding:
-    values = {"name": row.name, "value": setting.value, "effect_en": row.effect["en"], "effect_zh": row.effect["zh"]}
+    values = {"name": row.name, "value": setting.value, "effect.en": row.effect["en"], "effect.zh": row.effect["zh"]}
     return Finding(subject=row.name, values={**values}, evidence=(Evidence.of(setting),))
 
 
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
     listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" for one in facts.all(Unavailable))
+    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

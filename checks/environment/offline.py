@@ -51,12 +51,12 @@ ONLINE = "$ HF_HUB_OFFLINE=0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n
         "en": {
             "title": "Downloads are off and the model is named by repository",
             "summary": "{name}={value}, and the launch asks for {model}: it must be in the cache, whole",
-            "cause": "{effect_en}.",
+            "cause": "Nothing is fetched from the Hub; what is not in the cache is not found.",
         },
         "zh": {
             "title": "已禁用下载，而模型以仓库名指定",
             "summary": "{name}={value}，而启动命令使用 {model}：其全部文件必须已在缓存中",
-            "cause": "{effect_zh}。",
+            "cause": "不会从 Hub 下载任何文件，缓存中没有的文件无法找到。",
         },
     },
     remedies=(
@@ -93,6 +93,5 @@ def offline(facts: Facts) -> Iterator[Answer]:
 
 def _finding(row: Variable, setting: Setting, launch: LaunchArguments) -> Finding:
     values = {"name": row.name, "value": setting.value, "model": launch.model}
-    effects = {"effect_en": row.effect["en"], "effect_zh": row.effect["zh"]}
     evidence = (Evidence.of(setting), Evidence.of(launch))
-    return Finding(subject=launch.model, values={**values, **effects}, evidence=evidence)
+    return Finding(subject=launch.model, values={**values}, evidence=evidence)

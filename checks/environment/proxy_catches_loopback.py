@@ -31,6 +31,7 @@ EXEMPT = """\
 """
 PASTED = "http_proxy=http://proxy.example:3128\nno_proxy=localhost,127.0.0.1,10.0.0.0/8\n"
 ONLY_HTTPS = '{"schema": "diag/environment/1", "variables": {"https_proxy": "***", "NCCL_DEBUG": "WARN"}}\n'
+NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -42,12 +43,12 @@ ONLY_HTTPS = '{"schema": "diag/environment/1", "variables": {"https_proxy": "***
     words={
         "en": {
             "title": "Requests to this machine go to the proxy",
-            "summary": "{name} is set and no_proxy {exempts}: requests to localhost go to the proxy",
+            "summary": "{name} is set and no_proxy does not exempt localhost: requests to it go to the proxy",
             "cause": "The proxy was set for downloads, without an exemption for addresses of this machine.",
         },
         "zh": {
             "title": "发往本机的请求会被送到代理",
-            "summary": "设置了 {name}，而 no_proxy {exempts_zh}：发往 localhost 的请求会经过代理",
+            "summary": "设置了 {name}，而 no_proxy 没有排除 localhost：发往本机的请求会经过代理",
             "cause": "为下载设置了代理，但没有把本机地址排除在外。",
         },
     },
@@ -84,9 +85,7 @@ def proxy_catches_loopback(facts: Facts) -> Iterator[Answer]:
     if any(LOOPBACK.intersection(one.value.split(",")) for one in lists):
         return
     if proxy and (lists or _whole(facts)):
-        exempts = ("does not name it", "未包含本机") if lists else ("is not set", "未设置")
-        values = {"name": proxy.name, "exempts": exempts[0], "exempts_zh": exempts[1]}
-        yield Finding(values={**values}, evidence=tuple(map(Evidence.of, (proxy, *lists))))
+        yield Finding(values={"name": proxy.name}, evidence=tuple(map(Evidence.of, (proxy, *lists))))
     elif not _whole(facts):
         yield Undecided(reason="no whole environment was told, nor a proxy beside what is exempt from it")
 
@@ -94,4 +93,4 @@ def proxy_catches_loopback(facts: Facts) -> Iterator[Answer]:
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
     listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" for one in facts.all(Unavailable))
+    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

@@ -34,6 +34,7 @@ LEVELS = "export VLLM_LOGGING_LEVEL=DEBUG\nexport ASCEND_GLOBAL_LOG_LEVEL=1\n"
 VERSION = "NVIDIA_DRIVER_CAPABILITIES=compute,utility\nNCCL_DEBUG=version\nCUDA_HOME=/usr/local/cuda\n"
 WARN = 'NCCL_DEBUG=WARN\ndeclare -x NCCL_DEBUG="WARN"\n'
 LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
+NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -44,13 +45,13 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
     uses=(Platform, Setting, Unavailable),
     words={
         "en": {
-            "title": "{name} makes the log verbose",
-            "summary": "{name}={value}: {effect_en}",
+            "title": "A variable makes the log verbose",
+            "summary": "{name}={value}: {effect.en}",
             "cause": "It was set to look into something, or an image sets it.",
         },
         "zh": {
-            "title": "{name} 使日志过于冗长",
-            "summary": "{name}={value}：{effect_zh}",
+            "title": "有环境变量使日志过于冗长",
+            "summary": "已设置 {name}={value}：{effect.zh}",
             "cause": "有人为排查问题而设置了它，或由镜像设置。",
         },
     },
@@ -89,11 +90,11 @@ def verbose_logging(facts: Facts) -> Iterator[Answer]:
 
 
 def _finding(row: Variable, setting: Setting) -> Finding:
-    values = {"name": row.name, "value": setting.value, "effect_en": row.effect["en"], "effect_zh": row.effect["zh"]}
+    values = {"name": row.name, "value": setting.value, "effect.en": row.effect["en"], "effect.zh": row.effect["zh"]}
     return Finding(subject=row.name, values={**values}, evidence=(Evidence.of(setting),))
 
 
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
     listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" for one in facts.all(Unavailable))
+    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

@@ -38,13 +38,13 @@ NARROWED = """\
     uses=(Accelerator, Platform),
     words={
         "en": {
-            "title": "{name} names a device that is not there",
+            "title": "A list of visible devices names one that is not there",
             "summary": "{name}={value}, but there are {count} devices, numbered from 0; the list ends before {device}",
             "cause": "The list was written for a machine with more devices, or counts from 1, or counts devices that "
             "another variable has already taken away.",
         },
         "zh": {
-            "title": "{name} 指定了不存在的设备",
+            "title": "可见设备列表中有不存在的设备",
             "summary": "{name}={value}，但可选设备只有 {count} 个（从 0 编号）；列表在 {device} 处终止",
             "cause": "该列表是为设备更多的机器编写的、从 1 开始计数，或引用了已被另一个变量排除的设备。",
         },

@@ -20,6 +20,7 @@ CHOOSING = {"CUDA_VISIBLE_DEVICES": "nvidia", "HIP_VISIBLE_DEVICES": "amd"}
 TWICE = "$ CUDA_VISIBLE_DEVICES=0,0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
 ONCE = "$ CUDA_VISIBLE_DEVICES=1,5 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
 ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
+NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -30,12 +31,12 @@ ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
     uses=(Platform, Setting, Unavailable),
     words={
         "en": {
-            "title": "{name} names a device twice",
+            "title": "A list of visible devices names one twice",
             "summary": "{name}={value} names {device} twice, which leaves no device at all",
             "cause": "The list was put together from two others, or one device was meant to take two ranks.",
         },
         "zh": {
-            "title": "{name} 重复列出同一设备",
+            "title": "可见设备列表重复列出同一设备",
             "summary": "{name}={value} 重复列出 {device}，结果是没有任何可见设备",
             "cause": "列表由两个列表拼接而成，或者本想让一个设备承担两个 rank。",
         },
@@ -85,4 +86,4 @@ def _listed(value: str) -> list[str]:
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
     listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" for one in facts.all(Unavailable))
+    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
