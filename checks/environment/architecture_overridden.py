@@ -22,6 +22,7 @@ from diag.api import (
     Evidence,
     Facts,
     Finding,
+    LaunchArguments,
     Platform,
     Remedy,
     Setting,
@@ -44,7 +45,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
     severity="warning",
     about="host",
     needs=(Variable,),
-    uses=(Accelerator, Platform, Setting, Unavailable),
+    uses=(Accelerator, LaunchArguments, Platform, Setting, Unavailable),
     words={
         "en": {
             "title": "A variable makes the device pose as another architecture",
@@ -79,7 +80,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def architecture_overridden(facts: Facts) -> Iterator[Answer]:
     """Look for the variable, and for what the devices say they are."""
-    settings = {one.name: one for one in facts.all(Setting) if one.kind == "environment"}
+    settings = _environment(facts)
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "override"]
     for row in rows:
@@ -115,5 +116,13 @@ def _architecture(version: str) -> str:
 
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
+    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
     return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
+
+
+def _environment(facts: Facts) -> dict[str, Setting]:
+    """The variables by name; what a launch command sets outdoes the others."""
+    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
+    for launch in facts.all(LaunchArguments):
+        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
+    return {one.name: one for one in settings}

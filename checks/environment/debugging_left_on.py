@@ -21,6 +21,7 @@ from diag.api import (
     Evidence,
     Facts,
     Finding,
+    LaunchArguments,
     Platform,
     Remedy,
     Setting,
@@ -43,7 +44,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
     severity="warning",
     about="host",
     needs=(Variable,),
-    uses=(Platform, Setting, Unavailable),
+    uses=(LaunchArguments, Platform, Setting, Unavailable),
     words={
         "en": {
             "title": "A debugging variable is left on",
@@ -80,7 +81,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def debugging_left_on(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that debug, but for those that only print."""
-    settings = {one.name: one for one in facts.all(Setting) if one.kind == "environment"}
+    settings = _environment(facts)
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "debugging" and not re.fullmatch(LOGGING, one.name)]
     for row in rows:
@@ -98,5 +99,13 @@ def _finding(row: Variable, setting: Setting) -> Finding:
 
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
+    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
     return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
+
+
+def _environment(facts: Facts) -> dict[str, Setting]:
+    """The variables by name; what a launch command sets outdoes the others."""
+    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
+    for launch in facts.all(LaunchArguments):
+        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
+    return {one.name: one for one in settings}

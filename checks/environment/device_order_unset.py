@@ -86,5 +86,5 @@ def device_order_unset(facts: Facts) -> Iterator[Answer]:
 
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
+    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
     return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

@@ -19,6 +19,7 @@ from diag.api import (
     Evidence,
     Facts,
     Finding,
+    LaunchArguments,
     Platform,
     Remedy,
     Setting,
@@ -43,7 +44,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
     severity="error",
     about="host",
     needs=(),
-    uses=(Platform, Setting, TorchBuild, Unavailable),
+    uses=(LaunchArguments, Platform, Setting, TorchBuild, Unavailable),
     words={
         "en": {
             "title": "A variable hides every device",
@@ -76,7 +77,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def devices_hidden(facts: Facts) -> Iterator[Answer]:
     """Look at what the first of the listed devices is."""
-    settings = {one.name: one for one in facts.all(Setting) if one.kind == "environment"}
+    settings = _environment(facts)
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     seen = any(one.available for one in facts.all(TorchBuild))
     chosen = [settings[name] for name, vendor in CHOOSING.items() if name in settings and vendor not in absent]
@@ -94,5 +95,13 @@ def devices_hidden(facts: Facts) -> Iterator[Answer]:
 
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
+    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
     return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
+
+
+def _environment(facts: Facts) -> dict[str, Setting]:
+    """The variables by name; what a launch command sets outdoes the others."""
+    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
+    for launch in facts.all(LaunchArguments):
+        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
+    return {one.name: one for one in settings}

@@ -40,8 +40,8 @@ def environment(capture: Capture) -> Iterator[Fact]:
     if document is None:
         return
     files = _object(document.get("files"))
-    for file, variables in files.items():
-        yield from _settings(capture, _object(variables), f" in {file}")
+    for file, told in files.items():
+        yield from _settings(capture, _object(told), f"{json.dumps({file: told})[1:-1]}")
     variables = _object(document.get("variables"))
     yield from _settings(capture, variables)
     if not (variables or files):
@@ -55,11 +55,11 @@ def _object(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _settings(capture: Capture, variables: dict[str, object], where: str = "") -> Iterator[Setting]:
+def _settings(capture: Capture, variables: dict[str, object], quote: str = "") -> Iterator[Setting]:
     for name, value in variables.items():
         shown = program(CHILD)["told"](name, str(value))
         if shown is not None:
-            origin = capture.said(json.dumps({name: shown})[1:-1] + where)
+            origin = capture.said(quote or json.dumps({name: shown})[1:-1])
             yield Setting(origin=origin, name=name, value=shown)
 
 

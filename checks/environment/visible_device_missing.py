@@ -15,7 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Answer, Evidence, Facts, Finding, Platform, Remedy, Setting, Undecided, check
+from diag.api import (
+    Accelerator,
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    LaunchArguments,
+    Platform,
+    Remedy,
+    Setting,
+    Undecided,
+    check,
+)
 
 CHOOSING = {"CUDA_VISIBLE_DEVICES": "nvidia", "HIP_VISIBLE_DEVICES": "amd", "ROCR_VISIBLE_DEVICES": "amd"}
 LIST = """\
@@ -34,8 +46,8 @@ NARROWED = """\
     "environment/visible-device-missing",
     severity="error",
     about="host",
-    needs=(Setting,),
-    uses=(Accelerator, Platform),
+    needs=(),
+    uses=(Accelerator, LaunchArguments, Platform, Setting),
     words={
         "en": {
             "title": "A list of visible devices names one that is not there",
@@ -72,7 +84,7 @@ NARROWED = """\
 )
 def visible_device_missing(facts: Facts) -> Iterator[Answer]:
     """Compare the numbers of each list with how many devices there are for it."""
-    settings = {one.name: one for one in facts.all(Setting) if one.kind == "environment"}
+    settings = _environment(facts)
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     chosen = [settings[name] for name, vendor in CHOOSING.items() if name in settings and vendor not in absent]
     if not chosen:
@@ -104,3 +116,11 @@ def _numbers(value: str) -> list[int] | None:
     words = [word.strip() for word in value.split(",")]
     end = next((place for place, word in enumerate(words) if word in ("", "-1")), len(words))
     return [int(word) for word in words[:end]] if all(word.isdecimal() for word in words[:end]) else None
+
+
+def _environment(facts: Facts) -> dict[str, Setting]:
+    """The variables by name; what a launch command sets outdoes the others."""
+    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
+    for launch in facts.all(LaunchArguments):
+        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
+    return {one.name: one for one in settings}

@@ -14,7 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, Platform, Remedy, Setting, Unavailable, Undecided, check
+from diag.api import (
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    LaunchArguments,
+    Platform,
+    Remedy,
+    Setting,
+    Unavailable,
+    Undecided,
+    check,
+)
 
 CHOOSING = {"CUDA_VISIBLE_DEVICES": "nvidia", "HIP_VISIBLE_DEVICES": "amd"}
 TWICE = "$ CUDA_VISIBLE_DEVICES=0,0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
@@ -28,7 +40,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
     severity="error",
     about="host",
     needs=(),
-    uses=(Platform, Setting, Unavailable),
+    uses=(LaunchArguments, Platform, Setting, Unavailable),
     words={
         "en": {
             "title": "A list of visible devices names one twice",
@@ -58,7 +70,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def visible_devices_repeated(facts: Facts) -> Iterator[Answer]:
     """Look for a device that stands twice before the list ends."""
-    settings = {one.name: one for one in facts.all(Setting) if one.kind == "environment"}
+    settings = _environment(facts)
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     chosen = [settings[name] for name, vendor in CHOOSING.items() if name in settings and vendor not in absent]
     for setting in chosen:
@@ -85,5 +97,13 @@ def _listed(value: str) -> list[str]:
 
 def _whole(facts: Facts) -> bool:
     """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith(f'"{one.name}": ') for one in facts.all(Setting))
+    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
     return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
+
+
+def _environment(facts: Facts) -> dict[str, Setting]:
+    """The variables by name; what a launch command sets outdoes the others."""
+    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
+    for launch in facts.all(LaunchArguments):
+        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
+    return {one.name: one for one in settings}
