@@ -104,7 +104,7 @@ def _finding(launch: LaunchArguments, version: str, row: EngineFlag, evidence: t
     return Finding(
         subject=f"{launch.engine} --{row.name}",
         values={**values, "help": f"{programs.get(launch.engine, launch.engine)} | grep -e --{row.name}"},
-        confidence="high" if not launch.image or launch.image.startswith(OFFICIAL) else "medium",
+        confidence="high" if (launch.image or OFFICIAL[0]).startswith(OFFICIAL) and "+" not in version else "medium",
         evidence=(Evidence.of(launch), *evidence),
     )
 

@@ -102,7 +102,10 @@ def not_installed(facts: Facts) -> Iterator[Answer]:
                 python = facts.field(Python, "executable") or "the interpreter of this text"
                 values = {"engine": launch.engine, "count": listed.count, "python": python}
                 yield Finding(
-                    subject=launch.engine, values={**values}, evidence=(Evidence.of(listed), Evidence.of(launch))
+                    subject=launch.engine,
+                    values={**values},
+                    confidence="medium",
+                    evidence=(Evidence.of(listed), Evidence.of(launch)),
                 )
     if not judged:
         yield Undecided(reason="every command runs in a container or names its program by a path")

@@ -72,7 +72,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
     ),
     sources=(
         "https://docs.vllm.ai/en/latest/usage/troubleshooting.html",
-        "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html",
+        "https://docs.pytorch.org/docs/stable/cuda_environment_variables.html",
         "https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html",
         "https://www.hiascend.com/document/detail/zh/Pytorch/720/comref/Envvariables/Envir_006.html",
     ),

@@ -9,19 +9,23 @@ They are set to get round a fault and stay when it is gone. Nothing in the engin
 
 ## What it cannot know
 Whether the fault that they get round is still there, and whether this launch would have taken the fast path at all.
+With one device, devices that have no peer-to-peer path, or no adapter for RDMA in sight, the finding counts for little.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from diag.api import (
+    Accelerator,
     Answer,
     Evidence,
     Facts,
     Finding,
     LaunchArguments,
+    NetworkPort,
     Platform,
     Remedy,
     Setting,
@@ -29,6 +33,8 @@ from diag.api import (
     Undecided,
     Variable,
     check,
+    devices,
+    expression,
 )
 
 P2P = "export NCCL_P2P_DISABLE=1\nexport NCCL_SOCKET_IFNAME=eth0\n"
@@ -42,6 +48,8 @@ OUTDONE = """\
 {"NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "=ens1f0"}}}
 """
 COMMAND = "$ NCCL_NVLS_ENABLE=0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 8\n"
+NETWORK = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL")
+NO_PEERS = expression(r"GeForce RTX [45]0")
 NONE_SET = "none of the variables that bear on accelerators is set"
 
 
@@ -50,7 +58,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
     severity="warning",
     about="host",
     needs=(Variable,),
-    uses=(LaunchArguments, Platform, Setting, Unavailable),
+    uses=(Accelerator, LaunchArguments, NetworkPort, Platform, Setting, Unavailable),
     words={
         "en": {
             "title": "A variable switches a fast path off",
@@ -78,6 +86,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
         ),
     ),
     sources=(
+        "https://github.com/NVIDIA/nccl-tests/issues/117",
         "https://docs.nvidia.com/deeplearning/nccl/archives/nccl_2234/user-guide/docs/env.html",
         "https://github.com/NVIDIA/nccl/blob/master/src/misc/param.cc",
         "https://docs.vllm.ai/en/latest/usage/troubleshooting.html",
@@ -94,14 +103,24 @@ def fast_path_disabled(facts: Facts) -> Iterator[Answer]:
     for row in rows:
         setting = settings.get(row.name)
         if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
-            yield _finding(row, setting)
+            yield _finding(row, setting, sure=not _moot(facts, row))
     if not (_whole(facts) or any(row.name in settings for row in rows)):
         yield Undecided(reason="none of these variables was told, nor a whole environment")
 
 
-def _finding(row: Variable, setting: Setting) -> Finding:
+def _finding(row: Variable, setting: Setting, sure: bool) -> Finding:
     values = {"name": row.name, "value": setting.value, "effect.en": row.effect["en"], "effect.zh": row.effect["zh"]}
-    return Finding(subject=row.name, values={**values}, evidence=(Evidence.of(setting),))
+    confidence: Literal["high", "low"] = "high" if sure else "low"
+    return Finding(subject=row.name, values={**values}, confidence=confidence, evidence=(Evidence.of(setting),))
+
+
+def _moot(facts: Facts, row: Variable) -> bool:
+    """Whether nothing shows a path to lose: one device, devices without peers, no adapter that can do RDMA."""
+    if row.name in NETWORK and not facts.first(NetworkPort):
+        return True
+    names = [one.name for one in devices(facts)]
+    without = row.name.startswith("NCCL_P2P") and all(NO_PEERS.search(name) for name in names)
+    return row.name.startswith("NCCL_") and bool(names) and (len(names) == 1 or without)
 
 
 def _whole(facts: Facts) -> bool:
