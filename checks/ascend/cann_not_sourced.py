@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, Package, Remedy, Setting, Unavailable, Undecided, check
+from diag.api import Answer, Evidence, Facts, Finding, Listing, Package, Remedy, Setting, Undecided, check
 
 NAMES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH")
-WHOLE = "environment"
 
 NPU = "torch                             2.7.1\ntorch_npu                         2.7.1rc1\n"
 BARE = '{"schema": "diag/environment/1", "variables": {"HF_HOME": "/data/hf", "VLLM_USE_MODELSCOPE": "True"}}\n'
@@ -35,7 +34,7 @@ SOURCED = """\
     severity="warning",
     about="ascend",
     needs=(Package,),
-    uses=(Setting, Unavailable),
+    uses=(Setting, Listing),
     words={
         "en": {
             "title": "CANN's environment is not set in this shell",
@@ -77,15 +76,14 @@ def cann_not_sourced(facts: Facts) -> Iterator[Answer]:
     """Look for CANN among the variables."""
     extension = facts.package("torch-npu")
     settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    read = [one for one in settings if one.origin.quote.startswith(f'"{one.name}": ')]
-    none_set = [one for one in facts.all(Unavailable) if one.what == WHOLE and one.how == "silent"]
+    whole = [one for one in facts.all(Listing) if one.kind == "environment"]
     if any(one.name in NAMES or (one.name == "LD_LIBRARY_PATH" and "Ascend" in one.value) for one in settings):
         return
-    if extension and (read or none_set):
+    if extension and whole:
         yield Finding(
             values={"npu": extension.version, "names": ", ".join(NAMES)},
             confidence="medium",
-            evidence=tuple(map(Evidence.of, (extension, *read[:1]))),
+            evidence=tuple(map(Evidence.of, (extension, *whole[:1]))),
         )
     else:
         yield Undecided(reason="torch_npu and the whole environment are not both told")

@@ -142,18 +142,10 @@ def _devices(facts: Facts) -> tuple[int, tuple[Evidence, ...]]:
     listed = max(lists.values(), key=len, default={})
     if sorted(listed) != list(range(len(listed))) or facts.first(Partition):
         return 0, ()
-    settings = _environment(facts)
+    settings = facts.environment()
     variable = next((settings[name] for name in CHOOSING if name in settings), None)
     evidence = tuple(Evidence.of(one) for one in list(listed.values())[-1:])
     words = variable.value.split(",") if variable else []
     if variable and words and all(word.strip().isdecimal() for word in words):
         return min(len(words), len(listed)), (*evidence, Evidence.of(variable))
     return len(listed), evidence
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

@@ -37,7 +37,6 @@ EMPTY = "HSA_OVERRIDE_GFX_VERSION=\nHIP_VISIBLE_DEVICES=0\n"
 CHILD = """\
 {"schema": "diag/environment/1", "variables": {"HIP_VISIBLE_DEVICES": "0,1", "HSA_FORCE_FINE_GRAIN_PCIE": "1"}}
 """
-NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -80,14 +79,14 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def architecture_overridden(facts: Facts) -> Iterator[Answer]:
     """Look for the variable, and for what the devices say they are."""
-    settings = _environment(facts)
+    settings = facts.environment()
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "override"]
     for row in rows:
         setting = settings.get(row.name)
         if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
             yield _finding(row, setting, facts)
-    if not (_whole(facts) or any(row.name in settings for row in rows)):
+    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
         yield Undecided(reason="the variable was not told, nor a whole environment")
 
 
@@ -112,17 +111,3 @@ def _architecture(version: str) -> str:
     """The name of an architecture from its version: 9.0.10 is gfx90a."""
     major, *rest = (int(part) for part in version.split("."))
     return f"gfx{major}" + "".join(f"{part:x}" for part in rest)
-
-
-def _whole(facts: Facts) -> bool:
-    """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

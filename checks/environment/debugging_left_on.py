@@ -36,7 +36,6 @@ ROCM = "AMD_SERIALIZE_KERNEL=3 HIP_LAUNCH_BLOCKING=1 \\\nvllm serve Qwen/Qwen3-8
 ASCEND_OFF = "export ASCEND_LAUNCH_BLOCKING=0\nexport PYTORCH_NPU_ALLOC_CONF=max_split_size_mb:256\n"
 NOT_BLOCKING = "$ env\nCUDA_LAUNCH_BLOCKING=0\nNCCL_DEBUG=INFO\n"
 LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
-NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -81,31 +80,17 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def debugging_left_on(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that debug, but for those that only print."""
-    settings = _environment(facts)
+    settings = facts.environment()
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "debugging" and not re.fullmatch(LOGGING, one.name)]
     for row in rows:
         setting = settings.get(row.name)
         if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
             yield _finding(row, setting)
-    if not (_whole(facts) or any(row.name in settings for row in rows)):
+    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
         yield Undecided(reason="none of these variables was told, nor a whole environment")
 
 
 def _finding(row: Variable, setting: Setting) -> Finding:
     values = {"name": row.name, "value": setting.value, "effect.en": row.effect["en"], "effect.zh": row.effect["zh"]}
     return Finding(subject=row.name, values={**values}, evidence=(Evidence.of(setting),))
-
-
-def _whole(facts: Facts) -> bool:
-    """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

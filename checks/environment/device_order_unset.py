@@ -34,7 +34,6 @@ UNSET = '{"schema": "diag/environment/1", "variables": {"CUDA_VISIBLE_DEVICES": 
 SET = (
     '{"schema": "diag/environment/1", "variables": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}}\n'
 )
-NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -76,15 +75,9 @@ def device_order_unset(facts: Facts) -> Iterator[Answer]:
     setting = next((one for one in facts.all(Setting) if one.kind == "environment" and one.name == NAME), None)
     if len(models) < 2 or (setting and setting.value == "PCI_BUS_ID"):
         return
-    if setting or _whole(facts):
+    if setting or facts.whole("environment"):
         values = {"models": ", ".join(sorted(models)), "value": setting.value if setting else "unset"}
         evidence = [Evidence.of(one) for one in (setting, *models.values()) if one]
         yield Finding(values={**values}, evidence=tuple(evidence))
     else:
         yield Undecided(reason="the environment was not told")
-
-
-def _whole(facts: Facts) -> bool:
-    """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

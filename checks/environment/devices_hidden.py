@@ -36,7 +36,6 @@ EMPTY = """\
 NONE = "$ CUDA_VISIBLE_DEVICES=-1 vllm serve Qwen/Qwen3-8B --max-model-len 8192\n"
 TWO = "$ CUDA_VISIBLE_DEVICES=1,5 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
 TWO_OF_THREE = "export CUDA_VISIBLE_DEVICES=0,2,-1,1\n"
-NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -77,7 +76,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def devices_hidden(facts: Facts) -> Iterator[Answer]:
     """Look at what the first of the listed devices is."""
-    settings = _environment(facts)
+    settings = facts.environment()
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     seen = any(one.available for one in facts.all(TorchBuild))
     chosen = [settings[name] for name, vendor in CHOOSING.items() if name in settings and vendor not in absent]
@@ -89,19 +88,5 @@ def devices_hidden(facts: Facts) -> Iterator[Answer]:
                 values={"name": setting.name, "value": setting.value},
                 evidence=(Evidence.of(setting),),
             )
-    if not (chosen or _whole(facts)):
+    if not (chosen or facts.whole("environment")):
         yield Undecided(reason="no variable that chooses devices was told, nor a whole environment")
-
-
-def _whole(facts: Facts) -> bool:
-    """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

@@ -50,7 +50,6 @@ OUTDONE = """\
 COMMAND = "$ NCCL_NVLS_ENABLE=0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 8\n"
 NETWORK = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL")
 NO_PEERS = expression(r"GeForce RTX [45]0")
-NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -97,14 +96,14 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def fast_path_disabled(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that switch something off."""
-    settings = _environment(facts)
+    settings = facts.environment()
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "fallback"]
     for row in rows:
         setting = settings.get(row.name)
         if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
             yield _finding(row, setting, sure=not _moot(facts, row))
-    if not (_whole(facts) or any(row.name in settings for row in rows)):
+    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
         yield Undecided(reason="none of these variables was told, nor a whole environment")
 
 
@@ -121,17 +120,3 @@ def _moot(facts: Facts, row: Variable) -> bool:
     names = [one.name for one in devices(facts)]
     without = row.name.startswith("NCCL_P2P") and all(NO_PEERS.search(name) for name in names)
     return row.name.startswith("NCCL_") and bool(names) and (len(names) == 1 or without)
-
-
-def _whole(facts: Facts) -> bool:
-    """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

@@ -78,7 +78,7 @@ ONLINE = "$ HF_HUB_OFFLINE=0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n
 )
 def offline(facts: Facts) -> Iterator[Answer]:
     """Compare the variables with those that stop downloads, and the models with the form of a repository's name."""
-    settings = _environment(facts)
+    settings = facts.environment()
     rows = [one for one in facts.all(Variable) if one.purpose == "offline"]
     asked = [one for one in facts.all(LaunchArguments) if one.subcommand == "serve" and one.model]
     named = {one.model: one for one in asked if REPOSITORY.fullmatch(one.model)}
@@ -95,11 +95,3 @@ def _finding(row: Variable, setting: Setting, launch: LaunchArguments) -> Findin
     values = {"name": row.name, "value": setting.value, "model": launch.model}
     evidence = (Evidence.of(setting), Evidence.of(launch))
     return Finding(subject=launch.model, values={**values}, evidence=evidence)
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

@@ -31,7 +31,6 @@ EXEMPT = """\
 """
 PASTED = "http_proxy=http://proxy.example:3128\nno_proxy=localhost,127.0.0.1,10.0.0.0/8\n"
 ONLY_HTTPS = '{"schema": "diag/environment/1", "variables": {"https_proxy": "***", "NCCL_DEBUG": "WARN"}}\n'
-NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -84,13 +83,7 @@ def proxy_catches_loopback(facts: Facts) -> Iterator[Answer]:
     lists = [settings[name] for name in EXEMPTING if name in settings]
     if any(LOOPBACK.intersection(one.value.split(",")) for one in lists):
         return
-    if proxy and (lists or _whole(facts)):
+    if proxy and (lists or facts.whole("environment")):
         yield Finding(values={"name": proxy.name}, evidence=tuple(map(Evidence.of, (proxy, *lists))))
-    elif not _whole(facts):
+    elif not facts.whole("environment"):
         yield Undecided(reason="no whole environment was told, nor a proxy beside what is exempt from it")
-
-
-def _whole(facts: Facts) -> bool:
-    """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))

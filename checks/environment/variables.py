@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from diag.api import Capture, Fact, Line, Recognise, Setting, Unavailable, expression, probe, program
+from diag.api import Capture, Fact, Line, Listing, Recognise, Setting, Unavailable, expression, probe, program
 
 CHILD = str(Path(__file__).resolve().parent / "_environment.py")
 SCHEMA = "diag/environment/1"
@@ -33,12 +33,13 @@ REQUIRED = expression(
 PLAIN = re.sub(r"\?P<\w+>", "", REQUIRED.pattern)
 
 
-@probe("environment", tells=(Setting,), measure=CHILD, recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0))
+@probe("environment", tells=(Setting, Listing), measure=CHILD, recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0))
 def environment(capture: Capture) -> Iterator[Fact]:
     """What the machine's own processes would start with: what NCCL's files set first, for variables outdo it."""
     document = capture.document(SCHEMA)
     if document is None:
         return
+    yield Listing(origin=capture.said(SCHEMA), kind="environment")
     files = _object(document.get("files"))
     for file, told in files.items():
         yield from _settings(capture, _object(told), f"{json.dumps({file: told})[1:-1]}")

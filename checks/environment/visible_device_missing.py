@@ -84,7 +84,7 @@ NARROWED = """\
 )
 def visible_device_missing(facts: Facts) -> Iterator[Answer]:
     """Compare the numbers of each list with how many devices there are for it."""
-    settings = _environment(facts)
+    settings = facts.environment()
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     chosen = [settings[name] for name, vendor in CHOOSING.items() if name in settings and vendor not in absent]
     if not chosen:
@@ -116,11 +116,3 @@ def _numbers(value: str) -> list[int] | None:
     words = [word.strip() for word in value.split(",")]
     end = next((place for place, word in enumerate(words) if word in ("", "-1")), len(words))
     return [int(word) for word in words[:end]] if all(word.isdecimal() for word in words[:end]) else None
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

@@ -32,7 +32,6 @@ CHOOSING = {"CUDA_VISIBLE_DEVICES": "nvidia", "HIP_VISIBLE_DEVICES": "amd"}
 TWICE = "$ CUDA_VISIBLE_DEVICES=0,0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
 ONCE = "$ CUDA_VISIBLE_DEVICES=1,5 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
 ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
-NONE_SET = "none of the variables that bear on accelerators is set"
 
 
 @check(
@@ -70,7 +69,7 @@ NONE_SET = "none of the variables that bear on accelerators is set"
 )
 def visible_devices_repeated(facts: Facts) -> Iterator[Answer]:
     """Look for a device that stands twice before the list ends."""
-    settings = _environment(facts)
+    settings = facts.environment()
     absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     chosen = [settings[name] for name, vendor in CHOOSING.items() if name in settings and vendor not in absent]
     for setting in chosen:
@@ -84,7 +83,7 @@ def visible_devices_repeated(facts: Facts) -> Iterator[Answer]:
                 "once": ",".join(dict.fromkeys(listed)),
             }
             yield Finding(subject=setting.name, values={**values}, evidence=(Evidence.of(setting),))
-    if not (chosen or _whole(facts)):
+    if not (chosen or facts.whole("environment")):
         yield Undecided(reason="no variable that chooses devices was told, nor a whole environment")
 
 
@@ -93,17 +92,3 @@ def _listed(value: str) -> list[str]:
     words = [word.strip() for word in value.split(",")]
     end = next((place for place, word in enumerate(words) if word in ("", "-1")), len(words))
     return words[:end]
-
-
-def _whole(facts: Facts) -> bool:
-    """Whether a whole environment was read, as the child prints it, and not some lines of one."""
-    listed = any(one.origin.quote.startswith('"') for one in facts.all(Setting))
-    return listed or any(one.what == "environment" and one.reason == NONE_SET for one in facts.all(Unavailable))
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

@@ -85,7 +85,7 @@ def custom_gemm_left_on(facts: Facts) -> Iterator[Answer]:
     launch = next(
         (one for one in facts.all(LaunchArguments) if one.engine == "vllm" and one.subcommand == "serve"), None
     )
-    settings = _environment(facts)
+    settings = facts.environment()
     setting = settings.get(NAME)
     if launch is None:
         yield Undecided(reason="no command that starts vLLM was told")
@@ -95,11 +95,3 @@ def custom_gemm_left_on(facts: Facts) -> Iterator[Answer]:
             confidence="medium",
             evidence=tuple(Evidence.of(one) for one in (setting, launch, device) if one),
         )
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}

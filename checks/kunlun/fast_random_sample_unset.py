@@ -34,6 +34,7 @@ $ xpu-smi
 +-------------------------------+----------------------+----------------------+
 """
 SERVE = "$ vllm serve /home/newdata/models/Qwen3.8-27B-W8A8-INT8-Dynamic --gpu-memory-utilization 0.75\n"
+OTHERS = '{"schema": "diag/environment/1", "variables": {"XPU_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7"}}\n'
 FAST = SERVE.replace("vllm serve", "FAST_RANDOM_SAMPLE=1 vllm serve")
 
 
@@ -70,7 +71,7 @@ FAST = SERVE.replace("vllm serve", "FAST_RANDOM_SAMPLE=1 vllm serve")
         "https://github.com/baidu/vLLM-Kunlun/pull/73",
         "https://github.com/baidu/vLLM-Kunlun/pull/406",
     ),
-    fires=(DEVICES + SERVE,),
+    fires=(DEVICES + OTHERS + SERVE,),
     silent=(DEVICES + FAST,),
 )
 def fast_random_sample_unset(facts: Facts) -> Iterator[Answer]:
@@ -79,21 +80,15 @@ def fast_random_sample_unset(facts: Facts) -> Iterator[Answer]:
     launch = next(
         (one for one in facts.all(LaunchArguments) if one.engine == "vllm" and one.subcommand == "serve"), None
     )
-    settings = _environment(facts)
+    settings = facts.environment()
     setting = settings.get(NAME)
     if launch is None:
         yield Undecided(reason="no command that starts vLLM was told")
+    elif setting is None and not facts.whole("environment"):
+        yield Undecided(reason="whether the variable is set was not told")
     elif device and (setting is None or setting.value != "1"):
         yield Finding(
             values={"value": setting.value if setting else "unset", "device": device.name},
             confidence="medium",
             evidence=tuple(Evidence.of(one) for one in (setting, launch, device) if one),
         )
-
-
-def _environment(facts: Facts) -> dict[str, Setting]:
-    """The variables by name; what a launch command sets outdoes the others."""
-    settings = [one for one in facts.all(Setting) if one.kind == "environment"]
-    for launch in facts.all(LaunchArguments):
-        settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-    return {one.name: one for one in settings}
