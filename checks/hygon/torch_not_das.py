@@ -81,7 +81,7 @@ VENDORS = "torch==2.7.1+das.opt1.dtk2604\ntorchvision==0.22.0+das.opt1.dtk2604.t
         "https://github.com/AlphaMine-Tech/alpha-miner/issues/18",
         "https://github.com/gpustack/gpustack/issues/2032",
     ),
-    explains=("torch/device-unavailable", "torch/architecture-missing"),
+    explains=("torch/built-for-another-vendor", "torch/device-unavailable", "torch/architecture-missing"),
     fires=(SMI + UPSTREAM,),
     silent=(SMI + VENDORS,),
 )

@@ -92,7 +92,7 @@ VENDORS = """\
         "https://github.com/MetaX-MACA/vLLM-metax/issues/48",
         "https://github.com/MetaX-MACA/vLLM-metax/issues/147",
     ),
-    explains=("torch/device-unavailable", "torch/architecture-missing"),
+    explains=("torch/built-for-another-vendor", "torch/device-unavailable", "torch/architecture-missing"),
     fires=(SMI + UPSTREAM,),
     silent=(SMI + VENDORS,),
 )

@@ -29,11 +29,14 @@ from diag.api import (
     Undecided,
     Vendor,
     check,
+    local,
 )
 
 MAKERS = {"cuda": "nvidia", "rocm": "amd", "xpu": "intel"}
 """Whose devices a back end of torch is for."""
 NAMES = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU"}
+LOCALS = {"cu1": "cuda", "rocm": "rocm", "xpu": "xpu"}
+"""How the local part of torch's version begins, and the back end it stands for."""
 
 AMD_SMI = """\
 GPU: 0
@@ -77,14 +80,25 @@ SMI_525 = """\
 |   0  NVIDIA A100-SXM...  Off  | 00000000:AF:00.0 Off |                    0 |
 | N/A   32C    P0    42W / 400W |  48770MiB / 81920MiB |      0%      Default |
 """
+LIST_CU121 = "torch                             2.4.0+cu121\ntransformers                      4.44.0\n"
+ROCMINFO = """\
+$ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
+  Name:                    AMD Ryzen 7 5700X 8-Core Processor
+  Marketing Name:          AMD Ryzen 7 5700X 8-Core Processor
+  Vendor Name:             CPU
+  Name:                    gfx1100
+  Marketing Name:          AMD Radeon RX 7900 XTX
+  Vendor Name:             AMD
+      Name:                    amdgcn-amd-amdhsa--gfx1100
+"""
 
 
 @check(
     "torch/built-for-another-vendor",
     severity="error",
     about="torch",
-    needs=(Accelerator, TorchBuild),
-    uses=(Package, Platform, Vendor),
+    needs=(Accelerator,),
+    uses=(Package, Platform, TorchBuild, Vendor),
     words={
         "en": {
             "title": "torch was built for another maker's accelerators",
@@ -115,24 +129,34 @@ SMI_525 = """\
         "https://github.com/vllm-project/vllm/issues/44660",
         "https://github.com/ROCm/legacy-rocm-build/issues/2354",
     ),
-    fires=(AMD_SMI + ENV_CU121, SMI_525 + ENV_ROCM61),
-    explains=("torch/device-unavailable",),
+    fires=(AMD_SMI + ENV_CU121, SMI_525 + ENV_ROCM61, AMD_SMI + LIST_CU121, ROCMINFO + ENV_CU121),
+    explains=("torch/device-unavailable", "torch/architecture-missing"),
     silent=(AMD_SMI + ENV_ROCM61, HY_SMI + ENV_ROCM61, SMI_525 + ENV_CU121),
 )
 def built_for_another_vendor(facts: Facts) -> Iterator[Answer]:
     """Compare whose devices torch is for with whose the machine's tools show."""
-    build = next((one for one in facts.all(TorchBuild) if one.backend), None)
+    torch, backend = _torch(facts)
     devices = [one for one in facts.all(Accelerator) if one.seen_by == "tool" and one.vendor]
-    if build is None or not devices:
+    if torch is None or not devices:
         yield Undecided(reason="what torch was built for and whose devices a tool shows are not both told")
         return
-    wanted = MAKERS.get(build.backend, "")
+    wanted = MAKERS.get(backend, "")
+    available = any(one.available for one in facts.all(TorchBuild))
     shown = dict.fromkeys(one.vendor for one in devices)
-    if wanted and build.available is not True and not _served(facts, wanted, set(shown)):
+    if wanted and not available and not _served(facts, wanted, set(shown)):
         yield Finding(
-            values={"torch": build.version, "backend": NAMES[build.backend], "vendor": ", ".join(shown)},
-            evidence=(Evidence.of(build), Evidence.of(devices[0])),
+            values={"torch": torch.version, "backend": NAMES[backend], "vendor": ", ".join(shown)},
+            evidence=(Evidence.of(torch), Evidence.of(devices[0])),
         )
+
+
+def _torch(facts: Facts) -> tuple[TorchBuild | Package | None, str]:
+    """What tells of torch, and the back end it was built for: its own words, else the local part of its version."""
+    if build := next((one for one in facts.all(TorchBuild) if one.backend), None):
+        return build, build.backend
+    package = facts.package("torch")
+    mark = local(package.version) if package else ""
+    return package, next((backend for start, backend in LOCALS.items() if mark.startswith(start)), "")
 
 
 def _served(facts: Facts, wanted: str, shown: set[str]) -> bool:
