@@ -62,13 +62,14 @@ LOADED = """\
         "en": {
             "title": "The driver could not start a device",
             "summary": "{device}: {says} ({count} times in the kernel log)",
-            "cause": "The device does not answer the driver as it starts: it hangs since an earlier fault, its firmware "
-            "does not start, or the driver or the machine's settings do not fit it.",
+            "cause": "The device does not answer the driver as it starts: it hangs since an earlier fault, its "
+            "firmware does not start, or the driver or the machine's settings do not fit it.",
         },
         "zh": {
             "title": "驱动无法启动设备",
             "summary": "{device}：{says}（内核日志中出现 {count} 次）",
-            "cause": "设备在驱动启动时没有应答：因先前故障处于挂起状态、其固件无法启动，或驱动、机器设置与该设备不匹配。",
+            "cause": "设备在驱动启动时没有应答：因先前故障处于挂起状态、其固件无法启动，或驱动、机器设置与该设备不匹"
+            "配。",
         },
     },
     remedies=(
@@ -86,8 +87,8 @@ LOADED = """\
         Remedy(
             key="nvidia-settings",
             title={
-                "en": "If it fails from every boot on: use the open kernel modules (Blackwell needs them), a driver that "
-                "knows this GPU, and enable Above 4G Decoding and Resizable BAR in the BIOS",
+                "en": "If it fails from every boot on: use the open kernel modules (Blackwell needs them), a driver "
+                "that knows this GPU, and enable Above 4G Decoding and Resizable BAR in the BIOS",
                 "zh": "若每次启动都失败：使用开源内核模块（Blackwell 必须）与支持该 GPU 的驱动，"
                 "并在 BIOS 中启用 Above 4G Decoding 和 Resizable BAR",
             },

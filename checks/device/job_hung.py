@@ -90,9 +90,9 @@ def job_hung(facts: Facts) -> Iterator[Answer]:
     for (vendor, address), events in told.items():
         device = device_name(facts, address=address, vendor=vendor)
         processes = ", ".join([*dict.fromkeys(one.process for one in events if one.process)][:3])
-        values = {"says": events[0].message, "count": len(events), "process": processes or "?"}
+        told_by, count = events[0].message, len(events)
         yield Finding(
-            values={"device": device or vendor, **values},
+            values={"device": device or vendor, "says": told_by, "count": count, "process": processes or "?"},
             subject=device,
             evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
         )

@@ -85,13 +85,14 @@ LISTED = """\
         "en": {
             "title": "A GPU no longer answers on the bus",
             "summary": "{device} is lost: {says}",
-            "cause": "The link of the GPU to the machine broke while it ran: too little power or a loose power cable, "
-            "heat, a bad slot, riser or cable, or the card itself.",
+            "cause": "The link of the GPU to the machine broke while it ran: too little power or a loose power "
+            "cable, heat, a bad slot, riser or cable, or the card itself.",
         },
         "zh": {
             "title": "GPU 掉卡：总线上不再应答",
             "summary": "{device} 已丢失：{says}",
-            "cause": "GPU 与机器之间的连接在运行中断开：供电不足或电源线松动、过热、插槽/转接卡/线缆不良，或显卡本身故障。",
+            "cause": "GPU 与机器之间的连接在运行中断开：供电不足或电源线松动、过热、插槽/转接卡/线缆不良，或显卡本身"
+            "故障。",
         },
     },
     remedies=(

@@ -42,8 +42,8 @@ QUIET = """\
         "en": {
             "title": "The processor inside a GPU does not answer the driver",
             "summary": "{device}: the GSP timed out ({what}), {count} times in the kernel log",
-            "cause": "The firmware on the GPU's own processor (GSP) crashed or hangs; a GPU that is about to fall off "
-            "the bus looks the same at first.",
+            "cause": "The firmware on the GPU's own processor (GSP) crashed or hangs; a GPU that is about to fall "
+            "off the bus looks the same at first.",
         },
         "zh": {
             "title": "GPU 内部处理器（GSP）不应答驱动",
@@ -55,7 +55,8 @@ QUIET = """\
         Remedy(
             key="reset",
             title={
-                "en": "Stop everything that uses the GPU and reset it; if the reset hangs, power the machine off and on",
+                "en": "Stop everything that uses the GPU and reset it; if the reset hangs, power the machine off "
+                "and on",
                 "zh": "停止所有使用该 GPU 的进程并复位；若复位挂起，则断电重启机器",
             },
             commands=("sudo nvidia-smi --gpu-reset",),

@@ -56,8 +56,8 @@ kernel: NVRM: Xid (PCI:0000:01:00): 144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000
         "en": {
             "title": "An NVLink of a GPU failed",
             "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log",
-            "cause": "The link itself, its signal, or the device at its other end (a GPU or an NVSwitch) failed. A peer "
-            "that was reset or lost takes the link down, too.",
+            "cause": "The link itself, its signal, or the device at its other end (a GPU or an NVSwitch) failed. A "
+            "peer that was reset or lost takes the link down, too.",
         },
         "zh": {
             "title": "GPU 的 NVLink 发生故障",
@@ -102,9 +102,9 @@ def nvlink_error(facts: Facts) -> Iterator[Answer]:
             told.setdefault((event.address, event.code), []).append(event)
     for (address, code), events in told.items():
         device = device_name(facts, address=address, vendor="nvidia")
-        values = {"code": code, "name": rows[code].name if code in rows else "NVLink", "count": len(events)}
+        name = rows[code].name if code in rows else "NVLink"
         yield Finding(
-            values={"device": device or "GPU", **values},
+            values={"device": device or "GPU", "code": code, "name": name, "count": len(events)},
             subject=device,
             confidence="medium" if code == "74" else "high",
             evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),

@@ -103,9 +103,9 @@ def nvlink_error_nonfatal(facts: Facts) -> Iterator[Answer]:
             told.setdefault((event.address, event.code), []).append(event)
     for (address, code), events in told.items():
         device = device_name(facts, address=address, vendor="nvidia")
-        values = {"code": code, "name": rows[code].name if code in rows else "NVLink", "count": len(events)}
+        name = rows[code].name if code in rows else "NVLink"
         yield Finding(
-            values={"device": device or "GPU", **values},
+            values={"device": device or "GPU", "code": code, "name": name, "count": len(events)},
             subject=device,
             evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
         )

@@ -66,8 +66,8 @@ QUIET = """\
         "en": {
             "title": "A GPU waits for a reset or a reboot",
             "summary": "{device}: the driver asks for: {action}",
-            "cause": "An earlier fault left the GPU in a state that the driver does not repair by itself; the Xid before "
-            "this one names the fault.",
+            "cause": "An earlier fault left the GPU in a state that the driver does not repair by itself; the Xid "
+            "before this one names the fault.",
         },
         "zh": {
             "title": "GPU 等待复位或重启",

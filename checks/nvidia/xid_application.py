@@ -60,9 +60,9 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
         "en": {
             "title": "A program made a GPU fault",
             "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log; process {process}",
-            "cause": "A kernel of the process reached for memory it may not, or ran an illegal instruction. The usual "
-            "suspects are the engine's own kernels and the attention or quantisation library for this model and "
-            "GPU; the GPU itself only where the fault stays with it whatever runs.",
+            "cause": "A kernel of the process reached for memory it may not, or ran an illegal instruction. The "
+            "usual suspects are the engine's own kernels and the attention or quantisation library for this model "
+            "and GPU; the GPU itself only where the fault stays with it whatever runs.",
         },
         "zh": {
             "title": "程序在 GPU 上触发了错误",
@@ -75,8 +75,8 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
         Remedy(
             key="find-kernel",
             title={
-                "en": "Find the kernel: start the engine again with synchronous launches, without graphs, and read its "
-                "traceback",
+                "en": "Find the kernel: start the engine again with synchronous launches, without graphs, and read "
+                "its traceback",
                 "zh": "定位出错的 kernel：以同步方式、关闭图捕获重新启动推理引擎，查看其回溯",
             },
             commands=("CUDA_LAUNCH_BLOCKING=1 vllm serve … --enforce-eager",),
@@ -124,7 +124,7 @@ def xid_application(facts: Facts) -> Iterator[Answer]:
             told.setdefault((event.address, event.code), []).append(event)
     for (address, code), events in told.items():
         device = device_name(facts, address=address, vendor="nvidia")
-        values = {"code": code, "name": rows[code].name, "count": len(events)}
+        values: dict[str, str | int | float] = {"code": code, "name": rows[code].name, "count": len(events)}
         processes = dict.fromkeys(one.process for one in events if one.process)
         shown = events[:1] if len(events) == 1 else [events[0], events[-1]]
         yield Finding(

@@ -1,9 +1,9 @@
 """The kernel logged an Xid after which a GPU cannot be used until it is reset.
 
 ## What it finds
-Xid events for which NVIDIA's catalogue names a reset, a restart or service as the immediate action: one finding for each
-device and code, with how often. Those of NVLink, of the GSP, of memory that could not be repaired, of a device that is
-lost, and the announcement 154 have checks of their own.
+Xid events for which NVIDIA's catalogue names a reset, a restart or service as the immediate action: one finding for
+each device and code, with how often. Those of NVLink, of the GSP, of memory that could not be repaired, of a device that
+is lost, and the announcement 154 have checks of their own.
 
 ## Why it matters
 Jobs on that device fail or hang until the action was taken; one that comes back after it points at the hardware.
@@ -139,7 +139,12 @@ def xid_fatal(facts: Facts) -> Iterator[Answer]:
 def _finding(facts: Facts, address: str, row: EventCode, events: list[HardwareEvent]) -> Finding:
     device = device_name(facts, address=address, vendor="nvidia")
     shown = events[:1] if len(events) == 1 else [events[0], events[-1]]
-    values = {"device": device or "GPU", "code": row.code, "name": row.name, "count": len(events)}
+    values: dict[str, str | int | float] = {
+        "device": device or "GPU",
+        "code": row.code,
+        "name": row.name,
+        "count": len(events),
+    }
     return Finding(
         values={**values, "blames": row.blames, "address": address or "0"},
         subject=device,

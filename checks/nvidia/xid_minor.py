@@ -83,7 +83,12 @@ def xid_minor(facts: Facts) -> Iterator[Answer]:
             told.setdefault((event.address, event.code), []).append(event)
     for (address, code), events in told.items():
         device = device_name(facts, address=address, vendor="nvidia")
-        values = {"code": code, "name": rows[code].name, "count": len(events), "blames": rows[code].blames}
+        values: dict[str, str | int | float] = {
+            "code": code,
+            "name": rows[code].name,
+            "count": len(events),
+            "blames": rows[code].blames,
+        }
         shown = events[:1] if len(events) == 1 else [events[0], events[-1]]
         yield Finding(
             values={"device": device or "GPU", **values}, subject=device, evidence=tuple(map(Evidence.of, shown))

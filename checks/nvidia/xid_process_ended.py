@@ -53,8 +53,8 @@ PROGRAM = """\
         "en": {
             "title": "A GPU ended a process after an error of its own",
             "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log; process {process}",
-            "cause": "The error was contained to the process that met it; others on this GPU go on. NVIDIA's catalogue "
-            "blames: {blames}.",
+            "cause": "The error was contained to the process that met it; others on this GPU go on. NVIDIA's "
+            "catalogue blames: {blames}.",
         },
         "zh": {
             "title": "GPU 因自身错误终止了进程",
@@ -110,7 +110,12 @@ def _ends_process(row: EventCode) -> bool:
 def _finding(facts: Facts, address: str, row: EventCode, events: list[HardwareEvent]) -> Finding:
     device = device_name(facts, address=address, vendor="nvidia")
     processes = ", ".join([*dict.fromkeys(one.process for one in events if one.process)][:3])
-    values = {"code": row.code, "name": row.name, "count": len(events), "blames": row.blames}
+    values: dict[str, str | int | float] = {
+        "code": row.code,
+        "name": row.name,
+        "count": len(events),
+        "blames": row.blames,
+    }
     return Finding(
         values={"device": device or "GPU", "address": address or "0", "process": processes or "?", **values},
         subject=device,
