@@ -61,7 +61,7 @@ LOADED = """\
     words={
         "en": {
             "title": "The driver could not start a device",
-            "summary": "{device}: {says} ({count} times in the kernel log)",
+            "summary": "{device}: {says} ({count}x in the kernel log)",
             "cause": "The device does not answer the driver as it starts: it hangs since an earlier fault, its "
             "firmware does not start, or the driver or the machine's settings do not fit it.",
         },
@@ -118,6 +118,7 @@ def driver_does_not_attach(facts: Facts) -> Iterator[Answer]:
     for event in facts.all(HardwareEvent):
         if event.kind == "driver-init" and NO_DEVICE not in event.message:
             told.setdefault((event.vendor, event.address), []).append(event)
+    told = {key: events for key, events in told.items() if key[1] or not any(one[1] for one in told)}
     for (vendor, address), events in told.items():
         if _started(facts, vendor, address):
             continue

@@ -87,6 +87,7 @@ def job_hung(facts: Facts) -> Iterator[Answer]:
     for event in facts.all(HardwareEvent):
         if event.kind in KINDS:
             told.setdefault((event.vendor, event.address), []).append(event)
+    told = {key: events for key, events in told.items() if key[1] or not any(one[1] for one in told)}
     for (vendor, address), events in told.items():
         device = device_name(facts, address=address, vendor=vendor)
         processes = ", ".join([*dict.fromkeys(one.process for one in events if one.process)][:3])

@@ -152,7 +152,7 @@ def device_lost(facts: Facts) -> Iterator[Answer]:
             values={"device": device or "GPU", "says": found[0][0]},
             subject=device,
             confidence="high" if certain else "medium",
-            evidence=tuple(dict.fromkeys(Evidence.of(fact) for _, fact in [*found, *unnamed]))[:4],
+            evidence=_shown([fact for _, fact in [*found, *unnamed]]),
         )
     seen = any(one.vendor == "nvidia" and one.seen_by == "tool" for one in facts.all(Accelerator))
     if not told and not seen and not any("kernel-log" in one.kinds for one in facts.all(Text)):
@@ -173,6 +173,12 @@ def _lost(facts: Facts) -> Iterator[tuple[str, str, Fact]]:
         if HANDLE in refusal.reason:
             found = NUMBER.search(refusal.reason)
             yield pci_address(found[1]) if found else "", LOST if LOST in refusal.reason else HANDLE, refusal
+
+
+def _shown(facts: list[Fact]) -> tuple[Evidence, ...]:
+    """What proves it, each line once."""
+    lines = {(fact.origin.capture, fact.origin.line): fact for fact in reversed(facts)}
+    return tuple(Evidence.of(fact) for fact in reversed(lines.values()))[:4]
 
 
 def _listed(facts: Facts, address: str) -> bool:

@@ -41,7 +41,7 @@ QUIET = """\
     words={
         "en": {
             "title": "The processor inside a GPU does not answer the driver",
-            "summary": "{device}: the GSP timed out ({what}), {count} times in the kernel log",
+            "summary": "{device}: the GSP timed out ({what}), {count}x in the kernel log",
             "cause": "The firmware on the GPU's own processor (GSP) crashed or hangs; a GPU that is about to fall "
             "off the bus looks the same at first.",
         },

@@ -55,7 +55,7 @@ kernel: NVRM: Xid (PCI:0000:01:00): 144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000
     words={
         "en": {
             "title": "An NVLink of a GPU failed",
-            "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
             "cause": "The link itself, its signal, or the device at its other end (a GPU or an NVSwitch) failed. A "
             "peer that was reset or lost takes the link down, too.",
         },

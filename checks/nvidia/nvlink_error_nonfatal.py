@@ -53,7 +53,7 @@ kernel: NVRM: Xid (PCI:0000:00:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x
     words={
         "en": {
             "title": "An NVLink of a GPU reported an error that is not fatal",
-            "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
             "cause": "A transfer over the link failed; the process that made it may have been ended for it.",
         },
         "zh": {

@@ -39,7 +39,7 @@ NOT_FATAL = """\
     words={
         "en": {
             "title": "An NVSwitch reported a fatal error",
-            "summary": "{switch}: SXid {code}, fatal, {count} times in the kernel log",
+            "summary": "{switch}: SXid {code}, fatal ({count}x in the kernel log)",
             "cause": "The switch, a link to it, or the GPU at the other end of that link failed.",
         },
         "zh": {

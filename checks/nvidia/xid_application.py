@@ -59,7 +59,7 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
     words={
         "en": {
             "title": "A program made a GPU fault",
-            "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log; process {process}",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log; process {process}",
             "cause": "A kernel of the process reached for memory it may not, or ran an illegal instruction. The "
             "usual suspects are the engine's own kernels and the attention or quantisation library for this model "
             "and GPU; the GPU itself only where the fault stays with it whatever runs.",

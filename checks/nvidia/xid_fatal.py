@@ -2,8 +2,8 @@
 
 ## What it finds
 Xid events for which NVIDIA's catalogue names a reset, a restart or service as the immediate action: one finding for
-each device and code, with how often. Those of NVLink, of the GSP, of memory that could not be repaired, of a device that
-is lost, and the announcement 154 have checks of their own.
+each device and code, with how often. Those of NVLink, of the GSP, of memory that could not be repaired, of a device
+that is lost, and the announcement 154 have checks of their own.
 
 ## Why it matters
 Jobs on that device fail or hang until the action was taken; one that comes back after it points at the hardware.
@@ -62,7 +62,7 @@ QUIET = """\
     words={
         "en": {
             "title": "A GPU reported a fault after which it must be reset",
-            "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
             "cause": "The driver logs this Xid when the GPU met a fault that it does not recover from by itself. "
             "NVIDIA's catalogue blames: {blames}. If it comes back after the reset, suspect the hardware.",
         },

@@ -48,7 +48,7 @@ PROGRAM = """\
     words={
         "en": {
             "title": "A GPU reported events that need no action at once",
-            "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
             "cause": "NVIDIA's catalogue names no immediate action for this code; it blames: {blames}.",
         },
         "zh": {

@@ -52,7 +52,7 @@ PROGRAM = """\
     words={
         "en": {
             "title": "A GPU ended a process after an error of its own",
-            "summary": "{device}: Xid {code} ({name}), {count} times in the kernel log; process {process}",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log; process {process}",
             "cause": "The error was contained to the process that met it; others on this GPU go on. NVIDIA's "
             "catalogue blames: {blames}.",
         },

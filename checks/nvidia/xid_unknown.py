@@ -45,7 +45,7 @@ Class 00000000, Offset 00001220, Data 3054a400\n"
     words={
         "en": {
             "title": "A GPU reported an event whose code is not in the table",
-            "summary": "{device}: Xid {code}, {count} times in the kernel log",
+            "summary": "{device}: Xid {code} ({count}x in the kernel log)",
             "cause": "The code is newer than the table, or NVIDIA's catalogue has no use or no action for it.",
         },
         "zh": {
