@@ -22,6 +22,8 @@ FINE = {"ascend": ("ok",), "metax": ("available",)}
 """Words in lower case."""
 ELSEWHERE = ("Fail: ", "GPU is lost", "Reset", "Reboot", "Drain", "GPU requires reset", "Reset Required")
 """Starts of words that other checks judge."""
+SENSORS = ("memory.used", "temperature", "utilization")
+"""What `nvidia-smi` prints `ERR!` in the place of; it has no word for a device that is well."""
 HANDLE = "Unable to determine the device handle"
 
 KUNLUN = """\
@@ -110,7 +112,7 @@ def unhealthy(facts: Facts) -> Iterator[Answer]:
     """Look the tool's words up."""
     told: dict[str, Reading] = {}
     unknown: list[str] = []
-    judged = {"nvidia"}
+    judged = {one.vendor for one in facts.all(Reading) if one.vendor == "nvidia" and one.name in SENSORS}
     for one in facts.all(Reading):
         if one.name != "health" or one.value.startswith(ELSEWHERE) or HANDLE in one.origin.quote:
             continue

@@ -39,6 +39,8 @@ CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.htm
 HANDLE = "Unable to determine the device handle"
 NUMBER = expression(r"GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])")
 LOST = "GPU is lost"
+SENSORS = ("memory.used", "temperature", "utilization")
+"""What the tool tells of a device that answers."""
 
 TOOL = """\
 $ nvidia-smi
@@ -154,7 +156,7 @@ def device_lost(facts: Facts) -> Iterator[Answer]:
             confidence="high" if certain else "medium",
             evidence=_shown([fact for _, fact in [*found, *unnamed]]),
         )
-    seen = any(one.vendor == "nvidia" and one.seen_by == "tool" for one in facts.all(Accelerator))
+    seen = any(one.vendor == "nvidia" and one.name in SENSORS for one in facts.all(Reading))
     if not told and not seen and not any("kernel-log" in one.kinds for one in facts.all(Text)):
         yield Undecided(reason="neither the kernel's log nor the tool told of this machine's GPUs")
 
