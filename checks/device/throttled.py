@@ -63,13 +63,13 @@ GPU 0000000F:01:00.0
     words={
         "en": {
             "title": "A device lowers its clock because of heat or power",
-            "summary": "{device}: {reasons}",
+            "summary": "{device}: its clock is lowered ({reasons})",
             "cause": "Cooling does not keep up (a fan, dust, the air in the rack, a heat sink), or the power supply "
             "signals that it is overloaded.",
         },
         "zh": {
             "title": "设备因过热或供电而降频",
-            "summary": "{device}：{reasons}",
+            "summary": "{device}：频率被降低（{reasons}）",
             "cause": "散热不足（风扇、积灰、机柜通风或散热器），或电源发出过载信号。",
         },
     },
