@@ -92,7 +92,7 @@ LAUNCH = "$ vllm serve Qwen/Qwen3-8B\n"
                 "en": "See on the host who holds the device, and end what is left over",
                 "zh": "在主机上查看占用该设备的进程，并结束残留进程",
             },
-            commands=("sudo fuser -v /dev/nvidia* /dev/kfd /dev/davinci* 2>/dev/null", "ps -fp PID"),
+            commands=("sudo fuser -v /dev/nvidia* /dev/kfd /dev/davinci* 2>/dev/null",),
             safety="manual",
             verify="nvidia-smi",
             source=THREAD,
