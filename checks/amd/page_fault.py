@@ -63,7 +63,6 @@ DETAILS = """\
             commands=("AMD_SERIALIZE_KERNEL=3 vllm serve … --enforce-eager",),
             safety="manual",
             verify="sudo dmesg | grep -i 'page fault'",
-            source="https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/debugging.html",
         ),
         Remedy(
             key="newer",
@@ -80,6 +79,7 @@ DETAILS = """\
         "https://github.com/ROCm/legacy-rocm-build/issues/6157",
         "https://github.com/ROCm/legacy-rocm-build/issues/4021",
     ),
+    explains=("device/job-hung",),
     fires=(VLLM, RETRY),
     silent=(DETAILS,),
 )

@@ -32,6 +32,7 @@ from diag.api import (
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+EITHER = {"either": "hardware, driver or application"}
 OWN = {"64", "74", "79", "119", "120", *map(str, range(144, 151))}
 """Codes that have a check of their own."""
 
@@ -146,7 +147,7 @@ def _finding(facts: Facts, address: str, row: EventCode, events: list[HardwareEv
         "count": len(events),
     }
     return Finding(
-        values={**values, "blames": row.blames, "address": address or "0"},
+        values={**values, "blames": EITHER.get(row.blames, row.blames), "address": address or "0"},
         subject=device,
         evidence=tuple(map(Evidence.of, shown)),
         remedies=(row.action, "diagnose"),

@@ -30,6 +30,7 @@ from diag.api import (
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+EITHER = {"either": "hardware, driver or application"}
 OWN = {"63", "154"}
 """Codes that other checks read."""
 
@@ -70,7 +71,7 @@ PROGRAM = """\
             source=CATALOGUE,
         ),
     ),
-    sources=(CATALOGUE, "https://bbs.archlinux.org/viewtopic.php?id=283219"),
+    sources=(CATALOGUE,),
     fires=(FIRMWARE,),
     silent=(PROGRAM,),
 )
@@ -87,7 +88,7 @@ def xid_minor(facts: Facts) -> Iterator[Answer]:
             "code": code,
             "name": rows[code].name,
             "count": len(events),
-            "blames": rows[code].blames,
+            "blames": EITHER.get(rows[code].blames, rows[code].blames),
         }
         shown = events[:1] if len(events) == 1 else [events[0], events[-1]]
         yield Finding(

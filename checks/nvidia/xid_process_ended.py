@@ -31,6 +31,7 @@ from diag.api import (
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+EITHER = {"either": "hardware, driver or application"}
 
 CONTAINED = """\
 [Fri Aug  9 13:32:56 2024] NVRM: GPU at PCI:0000:00:08: GPU-00000000-0000-0000-0000-000000000000
@@ -114,7 +115,7 @@ def _finding(facts: Facts, address: str, row: EventCode, events: list[HardwareEv
         "code": row.code,
         "name": row.name,
         "count": len(events),
-        "blames": row.blames,
+        "blames": EITHER.get(row.blames, row.blames),
     }
     return Finding(
         values={"device": device or "GPU", "address": address or "0", "process": processes or "?", **values},
