@@ -129,7 +129,7 @@ def driver_does_not_attach(facts: Facts) -> Iterator[Answer]:
             evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
             remedies=() if vendor == "nvidia" else ("power-cycle", "hardware"),
         )
-    if not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
 
 

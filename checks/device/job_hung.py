@@ -97,5 +97,5 @@ def job_hung(facts: Facts) -> Iterator[Answer]:
             subject=device,
             evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
         )
-    if not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")

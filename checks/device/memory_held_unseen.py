@@ -123,7 +123,7 @@ Mon Jun 10 14:09:28 2024
 )
 def memory_held_unseen(facts: Facts) -> Iterator[Answer]:
     """Compare what is in use on idle GPUs with what a driver keeps for itself."""
-    told = any("device-processes" in one.kinds for one in facts.all(Text))
+    told = facts.read("device-processes")
     traits = [trait for one in facts.all(Platform) for trait in one.traits]
     if not told or "wsl" in traits:
         yield Undecided(reason="no table shows all processes of the GPUs")

@@ -121,5 +121,5 @@ def memory_repair_pending(facts: Facts) -> Iterator[Answer]:
                 confidence="high" if isinstance(fact, Reading) else "medium",
                 evidence=(Evidence.of(fact),),
             )
-    if not readings and not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not readings and not told and not facts.read("kernel-log"):
         yield Undecided(reason="neither the tool nor the kernel's log told of memory that waits for a reset")

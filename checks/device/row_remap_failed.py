@@ -112,5 +112,5 @@ def row_remap_failed(facts: Facts) -> Iterator[Answer]:
             told[device] = (one.address or str(one.index or 0), one)
     for device, (number, fact) in told.items():
         yield Finding(values={"device": device or "GPU", "id": number}, subject=device, evidence=(Evidence.of(fact),))
-    if not readings and not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not readings and not told and not facts.read("kernel-log"):
         yield Undecided(reason="neither the tool nor the kernel's log told of remapped rows")

@@ -76,5 +76,5 @@ def cpu_throttled(facts: Facts) -> Iterator[Answer]:
             confidence="medium",
             evidence=tuple(map(Evidence.of, events[-3:])),
         )
-    elif not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    elif not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")

@@ -136,7 +136,7 @@ def killed_for_memory(facts: Facts) -> Iterator[Answer]:
             remedies=(key,) if key else (),
             evidence=tuple(map(Evidence.of, events[-3:])),
         )
-    if not kills and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not kills and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
 
 

@@ -82,7 +82,7 @@ def machine_check_uncorrected(facts: Facts) -> Iterator[Answer]:
                 confidence="low" if _at_start(event) else "medium",
                 evidence=(Evidence.of(event),),
             )
-    if not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
 
 

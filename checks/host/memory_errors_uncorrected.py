@@ -95,5 +95,5 @@ def memory_errors_uncorrected(facts: Facts) -> Iterator[Answer]:
             subject=module,
             evidence=tuple(map(Evidence.of, events[-3:])),
         )
-    if not modules and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not modules and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")

@@ -86,7 +86,7 @@ def other_process_killed_for_memory(facts: Facts) -> Iterator[Answer]:
         last = kills[-1]
         told = {"process": last.process or "?", "at": last.at or "?", "code": last.code or "?"}
         yield Finding(values={"count": len(kills), **told}, evidence=tuple(map(Evidence.of, kills[-3:])))
-    elif not any("kernel-log" in one.kinds for one in facts.all(Text)) and not _read(facts):
+    elif not facts.read("kernel-log") and not _read(facts):
         yield Undecided(reason="the kernel's log was not read")
 
 

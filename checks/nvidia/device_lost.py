@@ -157,7 +157,7 @@ def device_lost(facts: Facts) -> Iterator[Answer]:
             evidence=_shown([fact for _, fact in [*found, *unnamed]]),
         )
     seen = any(one.vendor == "nvidia" and one.name in SENSORS for one in facts.all(Reading))
-    if not told and not seen and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not seen and not facts.read("kernel-log"):
         yield Undecided(reason="neither the kernel's log nor the tool told of this machine's GPUs")
 
 

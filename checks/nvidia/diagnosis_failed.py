@@ -100,5 +100,5 @@ def diagnosis_failed(facts: Facts) -> Iterator[Answer]:
             subject=device,
             evidence=tuple(map(Evidence.of, failed[:4])),
         )
-    if not told and not any("device-diagnosis" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("device-diagnosis"):
         yield Undecided(reason="no diagnosis was run")

@@ -127,5 +127,5 @@ def recovery_action_pending(facts: Facts) -> Iterator[Answer]:
                 evidence=(Evidence.of(fact),),
                 remedies=(KEYS[action],),
             )
-    if not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("kernel-log"):
         yield Undecided(reason="neither the kernel's log nor the tool told of a recovery action")

@@ -48,6 +48,7 @@ UNITS = {
     "temperature": "C",
     "power": "W",
     "power.limit": "W",
+    "power.limit.default": "W",
     "clock.sm": "MHz",
     "clock.sm.max": "MHz",
     "clock.memory": "MHz",
@@ -74,6 +75,8 @@ LEAVES = {
     "gpu_power_readings/instantaneous_power_draw gpu_power_readings/instant_power_draw",
     "power.limit": "power_readings/power_limit gpu_power_readings/current_power_limit "
     "gpu_power_readings/gpu_ceiling_power_limit/current_power_limit",
+    "power.limit.default": "power_readings/default_power_limit gpu_power_readings/default_power_limit "
+    "gpu_power_readings/gpu_ceiling_power_limit/default_power_limit",
     "clock.sm": "clocks/sm clocks/sm_clock",
     "clock.sm.max": "max_clocks/sm max_clocks/sm_clock",
     "clock.memory": "clocks/memory clocks/mem_clock",

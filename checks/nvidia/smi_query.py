@@ -30,7 +30,7 @@ from diag.api import (
 
 ASKED = (
     "index,pci.bus_id,name,driver_version,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,"
-    "power.limit,persistence_mode,compute_mode,ecc.mode.current,ecc.errors.uncorrected.volatile.total,"
+    "power.limit,power.default_limit,persistence_mode,compute_mode,ecc.mode.current,ecc.errors.uncorrected.volatile.total,"
     "ecc.errors.corrected.volatile.total,ecc.errors.uncorrected.aggregate.total,ecc.errors.corrected.aggregate.total,"
     "retired_pages.pending,clocks.sm,clocks.max.sm,clocks.mem,pcie.link.gen.current,pcie.link.gen.max,"
     "pcie.link.width.current,pcie.link.width.max,clocks_throttle_reasons.sw_power_cap,"
@@ -45,6 +45,7 @@ NUMBERS = {
     "temperature.gpu": ("temperature", "C"),
     "power.draw": ("power", "W"),
     "power.limit": ("power.limit", "W"),
+    "power.default_limit": ("power.limit.default", "W"),
     "clocks.current.sm": ("clock.sm", "MHz"),
     "clocks.max.sm": ("clock.sm.max", "MHz"),
     "clocks.current.memory": ("clock.memory", "MHz"),

@@ -92,5 +92,5 @@ def switch_error(facts: Facts) -> Iterator[Answer]:
             evidence=tuple(map(Evidence.of, found[:1] if len(found) == 1 else [found[0], found[-1]])),
         )
     judged = any(", Non-fatal," in one.message for one in events)
-    if not told and not judged and (events or not any("kernel-log" in one.kinds for one in facts.all(Text))):
+    if not told and not judged and (events or not facts.read("kernel-log")):
         yield Undecided(reason="no line tells whether the switch's error was fatal")

@@ -132,5 +132,5 @@ def xid_application(facts: Facts) -> Iterator[Answer]:
             subject=device,
             evidence=tuple(map(Evidence.of, shown)),
         )
-    if not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")

@@ -94,7 +94,7 @@ def xid_minor(facts: Facts) -> Iterator[Answer]:
         yield Finding(
             values={"device": device or "GPU", **values}, subject=device, evidence=tuple(map(Evidence.of, shown))
         )
-    if not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
 
 

@@ -100,7 +100,7 @@ def xid_process_ended(facts: Facts) -> Iterator[Answer]:
             told.setdefault((event.address, event.code), []).append(event)
     for (address, code), events in told.items():
         yield _finding(facts, address, rows[code], events)
-    if not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
 
 

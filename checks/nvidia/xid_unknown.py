@@ -85,5 +85,5 @@ def xid_unknown(facts: Facts) -> Iterator[Answer]:
             subject=device,
             evidence=(Evidence.of(events[0]),),
         )
-    if not told and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")

@@ -10,6 +10,7 @@ from diag.facts.device import Accelerator, distinct
 from diag.facts.engine import LaunchArguments
 from diag.facts.host import Listing, Setting
 from diag.facts.software import Package
+from diag.facts.text import Text
 
 F = TypeVar("F", bound=Fact)
 
@@ -57,6 +58,10 @@ class Facts:
     def whole(self, kind: str) -> bool:
         """Whether all facts of a kind were told, so that what is not among them is not there: see `Listing`."""
         return any(one.kind == kind for one in self.all(Listing))
+
+    def read(self, kind: str) -> bool:
+        """Whether a text of a kind (`kernel-log`) was read, so that what it does not tell did not happen."""
+        return any(kind in one.kinds for one in self.all(Text))
 
     def adding(self, more: Iterable[Fact]) -> Facts:
         """A new bag that holds these facts and more."""
