@@ -1,13 +1,14 @@
 """Modules of the kernel that bear on accelerators, RDMA and virtual machines, as `lsmod` or `/proc/modules` list them.
 
 `modinfo` is not read: it tells of a file, not of what is loaded. The list is whole where the kernel gave it, or where a
-paste has so many rows that nobody filtered it. What this cannot know: what is built into the kernel, and in a container
-what the host would show (the list is the host's).
+paste has so many rows that nobody filtered it (`modules/list`). What this cannot know: what is built into the kernel,
+and in a container what the host would show (the list is the host's).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from diag.api import Capture, Fact, KernelModule, Line, Listing, Recognise, expression, probe
 
@@ -64,13 +65,27 @@ def modules(capture: Capture) -> Iterator[Fact]:
     """A module a line."""
     told: set[str] = set()
     rows: list[Line] = []
-    headed = False
+    lively = False
     for line in capture.lines():
-        headed = headed or LIVE in line.text or bool(HEAD.match(line.text))
+        lively = lively or LIVE in line.text
         if found := ROW.match(line.text):
             rows.append(line)
             if found["name"] not in told and KNOWN.fullmatch(found["name"]):
                 told.add(found["name"])
                 yield KernelModule(origin=capture.origin(line), name=found["name"])
-    if (headed and len(rows) >= WHOLE) or (rows and capture.kind != "text"):
+    if (lively and len(rows) >= WHOLE) or (rows and capture.kind != "text"):
+        yield Listing(origin=capture.origin(rows[0]), kind="KernelModule")
+
+
+@probe(
+    "modules/list",
+    tells=(Listing,),
+    recognise=Recognise(literals=("Module   ",), pattern=HEAD.pattern, lines=500),
+)
+def whole_list(capture: Capture) -> Iterator[Fact]:
+    """What `lsmod` prints, whose head no `grep` keeps, where so many rows follow that it was not cut either."""
+    rows = list(
+        takewhile(lambda line: ROW.match(line.text), (one for one in capture.lines() if not HEAD.match(one.text)))
+    )
+    if len(rows) >= WHOLE:
         yield Listing(origin=capture.origin(rows[0]), kind="KernelModule")

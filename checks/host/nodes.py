@@ -69,7 +69,7 @@ LONG = expression(
 )
 VERSIONED = expression(r"-[0-9]|/alternatives/")
 ABSENT = expression(
-    r"^[\s│|]*(?:/\S{1,20}/)?ls: (?:cannot access |无法访问 ?)?['‘\"]?/dev/(?P<name>[\w./*?\[\]\-]{1,60})['’\"]?"
+    r"^[\s│|]*(?:/\S{1,20}/)?ls: (?:cannot access |无法访问 ?)?['‘\"]?/dev/(?P<absent>[\w./*?\[\]\-]{1,60})['’\"]?"
     r"(?:: No such file|: 没有那个文件)"
 )
 GLOB = expression(r"(?:\[[0-9\-]{1,5}\])?\*|\?|\[[0-9\-]{1,5}\]")
@@ -123,13 +123,17 @@ def nodes(capture: Capture) -> Iterator[Fact]:
     for line in capture.lines():
         paths, rights = _listed(line)
         alone |= set() if rights else set(paths)
-        for path in (path for path in paths if (path, rights.get("mode", "")) not in told):
-            told.add((path, rights.get("mode", "")))
-            if path.startswith("/dev/") and KNOWN.fullmatch(path[5:]):
+        for path in paths:
+            node = path.startswith("/dev/") and bool(KNOWN.fullmatch(path[5:]))
+            key = (path, rights.get("mode", "") if node else "")
+            if key in told:
+                continue
+            told.add(key)
+            if node:
                 yield replace(DeviceNode(origin=capture.origin(line), path=path), **rights)
             elif found := _software(path):
                 yield Installation(origin=capture.origin(line), path=path, version=found[1] or "")
-        if (absent := ABSENT.match(line.text)) and KNOWN.fullmatch(GLOB.sub("0", absent["name"])):
+        if (absent := ABSENT.match(line.text)) and KNOWN.fullmatch(GLOB.sub("0", absent["absent"])):
             reason = line.text.strip(" \t│|")
             origin = capture.origin(line)
             yield Unavailable(origin=origin, what="nodes", reason=reason, how="missing", tells=("DeviceNode",))
