@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Capture, Fact, Recognise, Unavailable, expression, probe
+from diag.api import Capture, Container, Driver, Fact, Recognise, Unavailable, expression, probe
 
 DRIVER = r'could not select device driver (?:\\?"[\w\-]{0,30}\\?" )?with capabilities: \[\[gpu\]\]'
 RUNTIME = r"[Uu]nknown (?:or invalid )?runtime (?:specified|name):? ?[\w.\-]{1,40}"
@@ -22,7 +22,7 @@ NO_LIBRARY = expression(r"\bNVML Shared Library Not Found\b")
 
 @probe(
     "container/refused",
-    tells=(Unavailable,),
+    tells=(Container,),
     recognise=Recognise(
         (
             *LITERALS,
@@ -48,7 +48,7 @@ def refused(capture: Capture) -> Iterator[Fact]:
 
 @probe(
     "container/library",
-    tells=(Unavailable,),
+    tells=(Driver,),
     recognise=Recognise(("NVML Shared Library Not Found",), NO_LIBRARY.pattern, each=True, lines=3),
 )
 def library(capture: Capture) -> Iterator[Fact]:

@@ -119,10 +119,10 @@ FIRST = {"/dev", "/dev/autofs", "/dev/console", "/dev/core"}
 def nodes(capture: Capture) -> Iterator[Fact]:
     """Paths alone on their line, as `find` and `ls -d` print them, and rows of `ls -l`, whose names tell the folder."""
     told: set[tuple[str, str]] = set()
-    alone: set[str] = set()
+    alone: dict[str, Line] = {}
     for line in capture.lines():
         paths, rights = _listed(line)
-        alone |= set() if rights else set(paths)
+        alone.update({} if rights else dict.fromkeys(paths, line))
         for path in paths:
             node = path.startswith("/dev/") and bool(KNOWN.fullmatch(path[5:]))
             key = (path, rights.get("mode", "") if node else "")
@@ -137,10 +137,10 @@ def nodes(capture: Capture) -> Iterator[Fact]:
             reason = line.text.strip(" \t│|")
             origin = capture.origin(line)
             yield Unavailable(origin=origin, what="nodes", reason=reason, how="missing", tells=("DeviceNode",))
-    if alone >= EVERYWHERE and alone & FIRST:
-        yield Listing(origin=capture.said("/dev/null"), kind="DeviceNode")
-        if alone >= {"/opt", "/usr/local"}:
-            yield Listing(origin=capture.said("/usr/local"), kind="Installation")
+    if alone.keys() >= EVERYWHERE and alone.keys() & FIRST:
+        yield Listing(origin=capture.origin(alone["/dev/null"]), kind="DeviceNode")
+        if alone.keys() >= {"/opt", "/usr/local"}:
+            yield Listing(origin=capture.origin(alone["/opt"]), kind="Installation")
 
 
 def _listed(line: Line) -> tuple[list[str], dict[str, str]]:

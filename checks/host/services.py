@@ -56,9 +56,9 @@ def systemctl(capture: Capture) -> Iterator[Fact]:
     """Units as `status`, `list-units`, `list-unit-files` and `show` print them."""
     unit: tuple[str, Line] | None = None
     told: dict[str, str] = {}
-    asked = 0
+    asked: list[Line] = []
     for line in capture.lines():
-        asked += line.text.lstrip().startswith("Id=")
+        asked += [line] if line.text.lstrip().startswith("Id=") else []
         if opened := HEADED.match(line.text) or re.match(rf"^\W*Id=({NAMES})\.service", line.text):
             yield from _service(capture, unit, told)
             unit, told = (opened[1], line), {}
@@ -71,8 +71,8 @@ def systemctl(capture: Capture) -> Iterator[Fact]:
         elif unit:
             told = {**_said(line.text), **told}
     yield from _service(capture, unit, told)
-    if asked == len(UNITS):
-        yield Listing(origin=capture.said("Id="), kind="Service")
+    if len(asked) == len(UNITS):
+        yield Listing(origin=capture.origin(asked[0]), kind="Service")
 
 
 def _said(text: str) -> dict[str, str]:
