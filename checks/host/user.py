@@ -6,7 +6,6 @@ not say. What this cannot know: groups that were given after the shell was opene
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from diag.api import Capture, Fact, Recognise, User, expression, probe
@@ -39,4 +38,4 @@ def user(capture: Capture) -> Iterator[Fact]:
         if asked and (found := LISTED.match(line.text)):
             yield User(origin=capture.origin(line), name=found["name"] or "", groups=tuple(found["groups"].split()))
             return
-        asked = bool(re.match(TYPED, line.text))
+        asked = bool(TYPED.match(line.text))
