@@ -19,6 +19,7 @@ from diag.api import Answer, Container, Evidence, Facts, Finding, Remedy, Unavai
 
 UNREGISTERED = ("could not select device driver", "nknown runtime", "unknown or invalid runtime")
 MISSING = ("while adding custom device", "CDI host device")
+MISMATCH = "driver/library version mismatch"
 CDI = ("unresolvable CDI", "failed to inject CDI")
 
 COMPOSE = """\
@@ -132,7 +133,9 @@ INSIDE = """\
 def runtime_without_accelerator(facts: Facts) -> Iterator[Answer]:
     """Take the last refusal and what it is about."""
     refusals = [one for one in facts.all(Unavailable) if one.what == "container/refused"]
-    if refusals:
+    if refusals and MISMATCH in refusals[-1].reason:
+        yield Undecided(reason="the driver on the host is at odds with its library, which comes first")
+    elif refusals:
         last = refusals[-1]
         yield Finding(values={"reason": last.reason}, remedies=_remedies(last.reason), evidence=(Evidence.of(last),))
     elif not any(one.inside for one in facts.all(Container)):

@@ -31,34 +31,24 @@ WORDS = (
 RUNTIMES = ("ASCEND_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 """Variables by which a runtime passes devices on."""
 
-NO_MKFD = """\
-docker run -it \\
---shm-size 200g \\
---network host \\
---name qwen38_k100_sglang \\
---device=/dev/kfd \\
---device=/dev/dri \\
---group-add video \\
--v /opt/hyhal:/opt/hyhal:ro \\
---entrypoint /bin/bash \\
-harbor.sourcefind.cn:5443/dcu/admin/base/sglang:0.5.12-ubuntu22.04-dtk2604-py3.10
-"""
-WITH_MKFD = NO_MKFD.replace("/dev/dri \\", "/dev/dri \\\n--device=/dev/mkfd \\")
-NO_ROCM = """\
-docker run -it --rm \\
-  -p 127.0.0.1:8001:8001 -v ~/.cache/huggingface:/root/.cache/huggingface \\
-  rocm/vllm:latest vllm serve Qwen/Qwen3-8B --host 0.0.0.0 --port 8001 --max-model-len 8192 --gpu-memory-utilization 0.6
-"""
 ASCEND = """\
+export IMAGE=quay.io/ascend/vllm-ascend:v0.9.2rc1
 docker run --rm \\
 --name vllm-ascend \\
 --device /dev/davinci0 \\
 --device /dev/davinci_manager \\
 --device /dev/devmm_svm \\
 --device /dev/hisi_hdc \\
--it quay.io/ascend/vllm-ascend:v0.9.1 \\
+-it $IMAGE \\
 vllm serve Qwen/Qwen3-8B --max_model_len 26240 --enforce-eager
 """
+NO_ASCEND = ASCEND.replace("--device /dev/davinci_manager \\\n", "")
+ROCM = """\
+docker run -it --rm --device=/dev/kfd --device=/dev/dri --group-add video --ipc=host --shm-size 8g \\
+  -p 127.0.0.1:8001:8001 -v ~/.cache/huggingface:/root/.cache/huggingface \\
+  rocm/vllm:latest vllm serve Qwen/Qwen3-8B --host 0.0.0.0 --port 8001 --max-model-len 8192 --gpu-memory-utilization 0.6
+"""
+NO_ROCM = ROCM.replace(" --device=/dev/kfd --device=/dev/dri --group-add video", "")
 
 
 @check(
@@ -136,8 +126,8 @@ vllm serve Qwen/Qwen3-8B --max_model_len 26240 --enforce-eager
         "https://opendatalab.github.io/MinerU/zh/usage/acceleration_cards/Hygon",
         "https://swift.readthedocs.io/en/v4.4/BestPractices/Metax-support.html",
     ),
-    fires=(NO_MKFD, NO_ROCM),
-    silent=(ASCEND, WITH_MKFD),
+    fires=(NO_ASCEND, NO_ROCM),
+    silent=(ASCEND, ROCM),
 )
 def started_without_accelerator(facts: Facts) -> Iterator[Answer]:
     """Compare each container's devices with what its maker's containers need."""

@@ -122,7 +122,7 @@ def nodes(capture: Capture) -> Iterator[Fact]:
     alone: dict[str, Line] = {}
     for line in capture.lines():
         paths, rights = _listed(line)
-        alone.update({} if rights else dict.fromkeys(paths, line))
+        alone.update({} if rights else dict.fromkeys([*paths, line.text.strip()], line))
         for path in paths:
             node = path.startswith("/dev/") and bool(KNOWN.fullmatch(path[5:]))
             key = (path, rights.get("mode", "") if node else "")
