@@ -51,13 +51,13 @@ $ docker run --runtime nvidia --gpus all \\
     words={
         "en": {
             "title": "The NVIDIA driver's libraries are not in the container",
-            "summary": "{reason}",
+            "summary": "the library was not found: {reason}",
             "cause": "The container was started without NVIDIA's runtime or without a device being asked for, so that "
             "nothing mounted the driver's libraries; or the image hides them.",
         },
         "zh": {
             "title": "容器中没有 NVIDIA 驱动库",
-            "summary": "{reason}",
+            "summary": "找不到驱动库：{reason}",
             "cause": "容器启动时未使用 NVIDIA 运行时或未申请设备，因此驱动库未被挂载；也可能是镜像把它们遮住了。",
         },
     },

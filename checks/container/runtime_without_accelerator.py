@@ -58,13 +58,13 @@ INSIDE = """\
     words={
         "en": {
             "title": "The container engine does not start containers with an accelerator",
-            "summary": "{reason}",
+            "summary": "refused: {reason}",
             "cause": "NVIDIA's container toolkit is not installed or not registered with the engine, the engine cannot "
             "use it (a snap, Docker Desktop), or the host has no driver: no library, no device file.",
         },
         "zh": {
             "title": "容器引擎无法启动带加速器的容器",
-            "summary": "{reason}",
+            "summary": "容器引擎拒绝启动：{reason}",
             "cause": "未安装 NVIDIA 容器工具包或未向容器引擎注册，容器引擎无法使用它（snap 版、Docker Desktop），"
             "或宿主机没有驱动（缺少驱动库或设备文件）。",
         },

@@ -31,7 +31,7 @@ def device_nodes(capture: Capture) -> Iterator[Fact]:
     for one in document["nodes"]:
         if known.fullmatch(str(one["path"]).removeprefix("/dev/")):
             rights = {name: str(one[name]) for name in ("path", "mode", "owner", "group")}
-            origin = capture.said(f"{rights['path']} {rights['mode']}")
+            origin = capture.said(rights["path"])
             yield DeviceNode(origin=origin, **rights, accessible=bool(one["accessible"]))
     if document.get("listed"):
         yield Listing(origin=capture.said('"listed": true'), kind="DeviceNode")

@@ -21,7 +21,7 @@ NAMES = "|".join(UNITS)
 SHOWN = ("LoadState", "ActiveState", "SubState", "UnitFileState")
 HEADED = expression(rf"^\W*(?:x )?({NAMES})\.service(?: - \S.*)?\s*$")
 LOADED = expression(r"^\W*Loaded: (?P<load>[a-z\-]{3,20}) ?(?:\([^;()]{0,200}(?:; (?P<enabled>[a-z\-]{3,20}))?)?")
-ACTIVE = expression(r"^\W*Active: (?P<state>[a-z\-]{3,20})(?: \((?P<sub>[\w\-]{2,30})[^)]{0,40}\))?")
+ACTIVE = expression(r"^\W*Active: (?P<state>[a-z\-]{3,20})(?: \((?:(?P<sub>[\w\-]{2,30})\)|[^)]{0,60}\)))?")
 LISTED = expression(
     rf"^\W*({NAMES})\.service\s{{1,200}}(?:loaded|masked|error|bad-setting)\s{{1,20}}"
     r"(active|inactive|failed|activating|deactivating|reloading|maintenance)\s{1,20}([a-z\-]{2,30})\b"
