@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Container, Evidence, Facts, Finding, Remedy, Unavailable, Undecided, check
+from diag.api import Accelerator, Answer, Container, Evidence, Facts, Finding, Remedy, Unavailable, Undecided, check
 
 UNREGISTERED = ("could not select device driver", "nknown runtime", "unknown or invalid runtime")
 MISSING = ("while adding custom device", "CDI host device")
@@ -46,6 +46,16 @@ file or directory.
 """
 INSIDE = """\
 {"schema": "diag/container/1", "marks": [{"mark": "/.dockerenv", "runtime": "docker"}]}
+$ nvidia-smi
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 525.105.17   Driver Version: 525.105.17   CUDA Version: 12.0     |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|                               |                      |               MIG M. |
+|===============================+======================+======================|
+|   0  NVIDIA A100-SXM...  Off  | 00000000:AF:00.0 Off |                    0 |
+| N/A   32C    P0    42W / 400W |  48770MiB / 81920MiB |      0%      Default |
 """
 
 
@@ -54,7 +64,7 @@ INSIDE = """\
     severity="error",
     about="container",
     needs=(),
-    uses=(Container, Unavailable),
+    uses=(Accelerator, Container, Unavailable),
     words={
         "en": {
             "title": "The container engine does not start containers with an accelerator",
@@ -138,8 +148,13 @@ def runtime_without_accelerator(facts: Facts) -> Iterator[Answer]:
     elif refusals:
         last = refusals[-1]
         yield Finding(values={"reason": last.reason}, remedies=_remedies(last.reason), evidence=(Evidence.of(last),))
-    elif not any(one.inside for one in facts.all(Container)):
-        yield Undecided(reason="no attempt to start a container was seen")
+    elif not (_seen(facts) and any(one.inside for one in facts.all(Container))):
+        yield Undecided(reason="no attempt to start a container with an accelerator was seen")
+
+
+def _seen(facts: Facts) -> bool:
+    """Whether a program sees an accelerator: in a container, it was started with it."""
+    return any(one.seen_by in ("tool", "torch") for one in facts.all(Accelerator))
 
 
 def _remedies(reason: str) -> tuple[str, ...]:

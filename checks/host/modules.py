@@ -22,6 +22,7 @@ STARTS = (
 )
 KNOWN = expression(rf"(?:{'|'.join(STARTS)})\w*|xe|efa")
 ROW = expression(r"^\W*(?P<name>[a-z0-9_]{2,40})\s{1,40}[0-9]{2,12}\s{1,12}-?[0-9]{1,6}(?:\s.*)?$")
+ANY = expression(r"^\W*\w{2,60}\s{1,40}[0-9]{2,12}\s{1,12}-?[0-9]{1,6}(?:\s.*)?$")
 HEAD = expression(r"^\W*Module\s{2,40}Size\s{1,8}Used by")
 LIVE = " Live 0x"
 """What the rows of `/proc/modules` hold."""
@@ -85,7 +86,7 @@ def modules(capture: Capture) -> Iterator[Fact]:
 def whole_list(capture: Capture) -> Iterator[Fact]:
     """What `lsmod` prints, whose head no `grep` keeps, where so many rows follow that it was not cut either."""
     rows = list(
-        takewhile(lambda line: ROW.match(line.text), (one for one in capture.lines() if not HEAD.match(one.text)))
+        takewhile(lambda line: ANY.match(line.text), (one for one in capture.lines() if not HEAD.match(one.text)))
     )
     if len(rows) >= WHOLE:
         yield Listing(origin=capture.origin(rows[0]), kind="KernelModule")
