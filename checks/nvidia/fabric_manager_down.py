@@ -149,10 +149,19 @@ def fabric_manager_down(facts: Facts) -> Iterator[Answer]:
     else:
         shown, sure = proof
         yield Finding(
-            values={"unit": UNIT, "state": state or "not installed", "proof": shown.says()},
+            values={"unit": UNIT, "state": state or "not installed", "proof": _words(shown)},
             confidence="high" if sure and state == "failed" and not _registered(facts) else "medium",
             evidence=(Evidence.of(witness), Evidence.of(shown)),
         )
+
+
+def _words(proof: Fact) -> str:
+    """What proves the switch, in words of every language."""
+    if isinstance(proof, PciDevice):
+        return f"NVSwitch {proof.address}"
+    if isinstance(proof, Link):
+        return f"{proof.first}-{proof.second} {proof.kind}"
+    return proof.path if isinstance(proof, DeviceNode) else f"{FULL} x {proof.told().get('name', '')}"
 
 
 def _switch(facts: Facts) -> tuple[Fact, bool] | None:
