@@ -102,7 +102,7 @@ def nouveau_loaded(facts: Facts) -> Iterator[Answer]:
     for device in taken:
         yield _finding(device.address, device)
     modules = {one.name: one for one in facts.all(KernelModule)}
-    whole = any(one.kind == "KernelModule" for one in facts.all(Listing))
+    whole = facts.whole("KernelModule")
     if not taken and NOUVEAU in modules and "nvidia" not in modules and whole:
         yield _finding("lsmod", modules[NOUVEAU])
     elif not taken and not any(one.driver for one in held) and not whole and "nvidia" not in modules:
