@@ -86,9 +86,8 @@ SWITCHES = expression(
     r"|stdin|tty|command)|-[ditPq]+"
 )
 """Options of `docker run` that take no value."""
-NOWHERE = Origin(capture="")
+NOWHERE, VOLUMES = Origin(capture=""), ("v", "volume")
 SIZE = expression(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
-
 
 LITERALS = (
     *("vllm serve", "vllm bench", "vllm run-batch", "vllm.entrypoints", "sglang serve", "sglang.launch_server"),
@@ -366,6 +365,8 @@ class Ran:
             shm_bytes=_bytes(named.get("shm-size", "")),
             devices=tuple(value.partition(":")[0] for value in devices if value not in offered),
             gpus=(named.get("gpus") or next(iter(offered), "")).rpartition("=")[2],
+            mounts=tuple(value.split(":")[1] for name, value in self.options if name in VOLUMES and ":" in value),
+            groups=tuple(value for name, value in self.options if name == "group-add"),
         )
 
 

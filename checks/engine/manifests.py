@@ -183,6 +183,11 @@ class Described:
         entry = self.of(*keys)
         return entry.text() if entry else ""
 
+    def words(self, key: str) -> tuple[str, ...]:
+        """The words of a key, none where it is not there."""
+        entry = self.of(key)
+        return tuple(entry.words()) if entry else ()
+
     def facts(self, capture: Capture) -> Iterator[Fact]:
         """The command that starts an engine, and the container."""
         image, told = self.text("image"), [one for key in WORDS for one in self.entries if one.key == key]
@@ -215,7 +220,6 @@ class Described:
         keys = {one.key for one in self.entries}
         wanted = self.text("deploy", "resources")
         count, ids = COUNT.search(wanted), IDS.search(wanted)
-        devices = self.of("devices")
         privileged = self.text("privileged") == "true" or "privileged: true" in self.text("securityContext")
         return Container(
             origin=capture.origin(image.line),
@@ -226,8 +230,10 @@ class Described:
             privileged=privileged or None,
             ipc=self.text("ipc"),
             shm_bytes=_bytes(self.text("shm_size")),
-            devices=tuple(one.partition(":")[0] for one in devices.words()) if devices else (),
+            devices=tuple(one.partition(":")[0] for one in self.words("devices")),
             gpus=re.sub(r"[\s\"']", "", ids[1]) if ids else count[1] if count else self.text("gpus"),
+            mounts=tuple(one.split(":")[1] for one in self.words("volumes") if ":" in one),
+            groups=self.words("group_add"),
         )
 
 
