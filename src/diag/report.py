@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.check import Check, filled
-from diag.facts import Fact, Facts, Reference, Text
+from diag.facts import Fact, Facts, Platform, Reference, Text, Vendor
 from diag.finding import (
     CONFIDENCES,
     SEVERITIES,
@@ -132,7 +132,10 @@ class ReportedCapture(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """The document `diag/report/1`."""
+    """The document `diag/report/1`.
+
+    `untouched` are the subjects (`torch`, `network`) that have checks which apply, none of which could be judged.
+    """
 
     schema_: Literal["diag/report/1"] = field(default="diag/report/1", name="schema")
     tool: str
@@ -141,6 +144,7 @@ class Report(Struct, frozen=True, kw_only=True):
     source: Source
     verdict: Verdict
     incomplete: tuple[str, ...] = ()
+    untouched: tuple[str, ...] = ()
     machine: tuple[MachineRow, ...] = ()
     findings: tuple[ReportedFinding, ...] = ()
     results: tuple[ReportedResult, ...] = ()
@@ -152,13 +156,6 @@ class Report(Struct, frozen=True, kw_only=True):
     def count(self, status: Status) -> int:
         """How many results have this status."""
         return sum(result.status == status for result in self.results)
-
-    def untouched(self) -> list[str]:
-        """The subjects (`torch`, `network`) that have checks which apply here, none of which could be judged."""
-        subjects: dict[str, set[Status]] = {}
-        for result in self.results:
-            subjects.setdefault(result.id.partition("/")[0], set()).add(result.status)
-        return sorted(name for name, ends in subjects.items() if "skip" in ends and ends.isdisjoint(("pass", "fail")))
 
     def exit_code(self, fail_on: FailOn = "error") -> int:
         """1 with a finding at or above `fail_on`, else 4 where incomplete, else 0."""
@@ -198,6 +195,7 @@ def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **ci
     return Report(
         verdict=verdict([one.severity for one in findings if one.counts], judged.incomplete),
         incomplete=tuple(judged.incomplete),
+        untouched=tuple(_untouched(judged)),
         language="zh" if language == "zh" else "en",
         machine=tuple(judged.machine),
         findings=findings,
@@ -208,6 +206,17 @@ def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **ci
         seconds={phase: round(spent, 4) for phase, spent in (judged.seconds or {}).items()},
         **circumstances,
     )
+
+
+def _untouched(judged: Judged) -> list[str]:
+    """The subjects of which nothing was judged, where something was; makers that are not known to be there are none."""
+    present = {name for one in judged.facts.all(Platform) for name in one.present}
+    elsewhere = {one.vendor for one in judged.facts.all(Vendor)} - present
+    subjects: dict[str, set[Status]] = {}
+    for result in judged.results:
+        subjects.setdefault(result.check.partition("/")[0], set()).add(result.status)
+    bare = {name for name, ends in subjects.items() if "skip" in ends and ends.isdisjoint(("pass", "fail"))}
+    return sorted(bare - elsewhere) if any({"pass", "fail"} & ends for ends in subjects.values()) else []
 
 
 def verdict(severities: Iterable[Severity], incomplete: Sequence[str]) -> Verdict:

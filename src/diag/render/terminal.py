@@ -48,8 +48,8 @@ def _rows(report: Report) -> Iterator[Row]:
     yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
     for reason in report.incomplete:
         yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])
-    if untouched := report.untouched():
-        yield Row(f"  {words['untouched']}: ", ", ".join(untouched), STYLES["faint"])
+    if report.untouched:
+        yield Row(f"  {words['untouched']}: ", ", ".join(report.untouched), STYLES["faint"])
     for finding in report.findings:
         yield Row("", "")
         yield from _finding(finding, report.language)
