@@ -1,0 +1,16 @@
+"""All faults, in the order of the page."""
+
+from __future__ import annotations
+
+from .interpreters import INTERPRETERS, LIBRARIES, TORCHES
+from .machines import MACHINES
+from .tools import TOOLS
+
+GROUPS = {
+    "A tool on PATH": TOOLS,
+    "The torch that is examined": TORCHES,
+    "The interpreter that is examined": INTERPRETERS,
+    "The driver's library": LIBRARIES,
+    "The machine": MACHINES,
+}
+FAULTS = tuple(fault for group in GROUPS.values() for fault in group)
