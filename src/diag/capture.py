@@ -101,7 +101,9 @@ class Capture(Taking, frozen=True, kw_only=True):
         """Why the text may be missing or cut, empty where nothing is known to have gone wrong."""
         if self.error or self.exit_code in (0, None):
             return self.error
-        ending = self.stderr.strip().rpartition("\n")[2] or self.tail()
+        said = self.stderr.strip().splitlines()
+        # What Python and others print below their error is where it happened.
+        ending = next((line for line in reversed(said) if "rror: " in line), said[-1] if said else self.tail())
         return f"exit code {self.exit_code}" + (f": {ending[:QUOTE_CAP]}" if ending else "")
 
     def lines(self) -> Iterator[Line]:

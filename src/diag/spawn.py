@@ -9,6 +9,7 @@ whose file is on a dead network mount (the kernel blocks in exec, hence diag).
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import selectors
@@ -30,7 +31,7 @@ GRACE, REAP = 0.3, 1.0  # seconds from a child's death to dropping its pipes, fr
 TICK = 0.02  # seconds to the next look for a death that no pipe tells of
 PIPE_SIZE = 2**20  # bytes, the most an unprivileged user may ask for
 FLOOD = 16 * 2**20  # bytes, after which all pipes are read only once in TICK / 5
-LINES = 40_000  # of a stream, the most that are kept: four megabytes of short lines take minutes to read
+LINES, LINES_KILLED = 40_000, 2_000  # of a stream, the most that are kept: megabytes of short ones take minutes to read
 MEMORY = 4 * 2**30  # bytes of its own that a process may hold: a torch with all its devices comes to a quarter of it
 LOOK = 0.1  # seconds between two looks at that
 FAMILY = 200  # processes below a child that are looked at
@@ -39,6 +40,8 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 NEUTRAL = {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": ""}
 SIGNALS = {int(number): number.name for number in signal.Signals}
 STOPPED = "stopped: time bound reached"
+SCARCE = (errno.EAGAIN, errno.ENOMEM)
+"""Why there is no further process: while others run, the next in line waits for one of them."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
@@ -132,6 +135,10 @@ class Children:
                 try:
                     child = _Child(index, command, environment)
                 except (OSError, ValueError, IndexError) as error:
+                    if self._running and isinstance(error, OSError) and error.errno in SCARCE:
+                        self._waiting.insert(0, (index, command))
+                        self._parallel = len(self._running)
+                        return
                     self._outcomes[index] = Outcome(error=_reason(error, command, environment))
                     continue
                 self._running.append(child)
@@ -154,7 +161,7 @@ class Children:
         if not child.died and _has_died(child.process.pid):
             child.died, child.due = now, min(child.due, now + GRACE)
         if not child.died and not child.verdict and child.swollen(now):
-            child.kill(f"killed: it held more than {MEMORY >> 30} GiB of memory")
+            child.kill(f"killed: it held more than {MEMORY >> 20} MiB of memory")
         overdue = now >= child.due
         if overdue and not child.died and not child.verdict:
             child.kill(STOPPED if now >= self._deadline else f"timed out after {child.command.timeout:g} s")
@@ -205,7 +212,8 @@ class _Child:
             error = f"killed by {SIGNALS.get(-code, f'signal {-code}')}" if code < 0 else ""
         self.process.returncode = code or 0  # else Popen would complain when forgotten
         seconds = (self.died or time.monotonic()) - self.began
-        (stdout, left_out), (stderr, _) = self.stdout.text(), self.stderr.text()
+        lines = LINES_KILLED if self.verdict else LINES
+        (stdout, left_out), (stderr, _) = self.stdout.text(lines), self.stderr.text(lines)
         return Outcome(stdout, stderr, None if self.verdict else code, self.verdict or error, seconds, left_out)
 
 
@@ -223,18 +231,18 @@ class _Kept:
         if len(self.tail) > 2 * self.half:
             del self.tail[: len(self.tail) - self.half]
 
-    def text(self) -> tuple[str, int]:
-        """Plain text, and how many bytes of the stream are not in it."""
+    def text(self, lines: int) -> tuple[str, int]:
+        """Plain text of at most so many lines, and how many bytes of the stream are not in it."""
         del self.tail[: max(0, len(self.tail) - self.half)]
         head, tail = self.head, self.tail
         if self.total > len(head) + len(tail):
             del head[head.rfind(b"\n", self.half // 2) + 1 or self.half :]
             del tail[: tail.find(b"\n", 0, self.half // 2) + 1]
-        elif head.count(b"\n") + tail.count(b"\n") > LINES:
+        elif head.count(b"\n") + tail.count(b"\n") > lines:
             head, tail = head + tail, head + tail
         else:
             return decode(bytes(head + tail)), 0
-        head, tail = _first(head, LINES // 2), _last(tail, LINES // 2)
+        head, tail = _first(head, lines // 2), _last(tail, lines // 2)
         left_out = self.total - len(head) - len(tail)
         marker = "\n" * (not head.endswith(b"\n")) + f"… {left_out} bytes left out …\n"
         return decode(bytes(head + marker.encode() + tail)), left_out

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from msgspec import json
@@ -17,9 +20,32 @@ from diag.report import Report
 from .fault import Fault
 
 SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-WATCHED = ("bin", "cwd", "home", "libraries", "tmp", "torch")
+MADE = ("bin", "cwd", "home", "libraries", "tmp", "torch")
+WATCHED = (*MADE, "none")
 PATIENCE = 60.0
 MARK = "DIAG_FAULT"
+GROUPS = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/cgroup.procs")
+
+
+def begins(*command: str) -> bool:
+    """Whether a program is there and does its work."""
+    return bool(shutil.which(command[0])) and subprocess.run(command, capture_output=True).returncode == 0
+
+
+NEEDS: Mapping[str, Callable[[], bool]] = {
+    "a mount namespace": lambda: begins("unshare", "-m", "true"),
+    "setpriv": lambda: begins("setpriv", "--bounding-set=-all", "--inh-caps=-all", "true"),
+    "cc": lambda: begins("cc", "--version"),
+    "pynvml": lambda: bool(importlib.util.find_spec("pynvml")),
+    "torch": lambda: bool(importlib.util.find_spec("torch")),
+    "a memory cgroup that can be made": lambda: any(os.access(one, os.W_OK) for one in GROUPS),
+}
+
+
+@cache
+def met(need: str) -> bool:
+    """Whether this machine has what a fault needs."""
+    return NEEDS[need]()
 
 
 @dataclass(frozen=True)
@@ -31,7 +57,7 @@ class Ran:
     mib: int
     out: str
     err: str
-    left: tuple[str, ...]
+    left: Mapping[int, str]
     written: tuple[str, ...]
 
     @property
@@ -47,37 +73,37 @@ def run(fault: Fault, box: Path) -> Ran:
     seconds = time.monotonic() - began
     written = sorted(set(listing(box).items()) - set(before.items()))
     out, err = ((box / name).read_text("utf-8", "surrogateescape") for name in (fault.document or "out", "err"))
-    return Ran(code, seconds, peak >> 10, out, err, left(box), tuple(path for path, _ in written))
+    return Ran(code, seconds, peak >> 10, out, err.removeprefix("diag: "), left(box), tuple(path for path, _ in written))
 
 
 def lay_out(fault: Fault, box: Path) -> None:
-    for name in WATCHED:
+    for name in MADE:
         (box / name).mkdir()
     for name, text in fault.files.items():
         place = box / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(filled(text, box))
         place.chmod(0o755 if text.startswith("#!") else 0o644)
-    subprocess.run(("sh", "-ec", fault.made), env={**os.environ, "BOX": str(box)}, cwd=box, check=True)
+    subprocess.run(("sh", "-ec", filled(fault.made, box)), cwd=box, check=True)
 
 
 def filled(text: str, box: Path) -> str:
-    return text.replace("$BOX", str(box)).replace("$PYTHON", sys.executable)
+    return text.replace("$BOX", str(box)).replace("$OWN", sys.executable)
 
 
 def surroundings(fault: Fault, box: Path) -> dict[str, str]:
     kept = {name: value for name in ("PYTHONPATH",) if (value := os.environ.get(name))}
-    usual = {"PATH": f"{box}/bin:{SYSTEM}", "HOME": f"{box}/home", "TMPDIR": f"{box}/tmp", "BOX": str(box)}
+    usual = {"PATH": f"{box}/bin:{SYSTEM}", "HOME": f"{box}/home", "TMPDIR": f"{box}/tmp"}
     asked = {**kept, **usual, MARK: str(box), **fault.environment}
     return {name: filled(value, box) for name, value in asked.items() if value is not None}
 
 
 def waited(fault: Fault, box: Path) -> tuple[int, int]:
     """Run diag to its end: the exit code, and the most memory of one process in KiB."""
-    options = [filled(one, box) for one in fault.options]
-    diag = (sys.executable, "-m", "diag", "env-check", "--format", "json", *options)
-    script = f'{fault.before}\n"$@"\ncode=$?\n{fault.after}\nexit $code' if fault.after else f'{fault.before}\nexec "$@"'
-    apart = (shutil.which("unshare") or "", "-m") if "root" in fault.needs else ()
+    diag = (sys.executable, *(filled(one, box) for one in (*fault.program, *fault.command, *fault.options)))
+    becoming = '"$@"\ncode=$?\n' + fault.after + "\nexit $code" if fault.after else 'exec "$@"'
+    apart = (shutil.which("unshare") or "", "-m") if "a mount namespace" in fault.needs else ()
+    script = filled(f"{fault.before}\n{becoming}", box)
     with (box / "out").open("wb") as out, (box / "err").open("wb") as err:
         process = subprocess.Popen(
             (*apart, "/bin/sh", "-c", script, "sh", *diag),
@@ -98,20 +124,20 @@ def waited(fault: Fault, box: Path) -> tuple[int, int]:
 
 def listing(box: Path) -> dict[str, int]:
     """Every file below the folders that diag might write to, with the time of its last change."""
-    found = (path for name in WATCHED for path in (box / name).rglob("*") if path.is_file())
-    return {str(path.relative_to(box)): path.stat().st_mtime_ns for path in found}
+    found = (path for name in WATCHED for path in (box / name).rglob("*") if not path.is_dir())
+    return {str(path.relative_to(box)): path.lstat().st_mtime_ns for path in found}
 
 
-def left(box: Path) -> tuple[str, ...]:
-    """The command lines of what the run has started and left, after a moment to die."""
+def left(box: Path) -> dict[int, str]:
+    """What the run has started and left, after a moment to die: numbers and command lines."""
     end = time.monotonic() + 1
     while (found := marked(f"{MARK}={box}".encode())) and time.monotonic() < end:
         time.sleep(0.02)
-    return tuple(found.values())
+    return found
 
 
 def marked(mark: bytes) -> dict[int, str]:
-    """The processes with this in their environment: numbers and command lines."""
+    """The processes with this in their environment."""
     found = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:

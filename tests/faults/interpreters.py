@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from .fault import BOUND, CUT, STOPPED, Fault
 
-PYTHON = "#!/bin/sh\nPYTHONPATH=$BOX/torch:$PYTHONPATH LD_LIBRARY_PATH=$BOX/libraries exec $PYTHON \"$@\"\n"
+PYTHON = """\
+#!/bin/sh
+PYTHONPATH=$BOX/torch:$PYTHONPATH LD_LIBRARY_PATH=$BOX/libraries exec $OWN "$@"
+"""
 EXAMINED = ("--python", "$BOX/bin/python")
-IMPORT_FAILS = ("torch/import-fails",)
+BOUNDED = (*EXAMINED, *BOUND)
+VERSION = "from . import version\n__version__ = version.__version__\n"
+METADATA = "torch/torch-2.9.1.dist-info/METADATA"
 SEGFAULT = "import ctypes\nctypes.string_at(0)"
-HUNGRY = "held = []\nwhile True: held.append(b'x' * 2**26)"
+HUNGRY = "held = []\nwhile True: held.append(b'x' * 2**24)"
 DAEMON = """\
 import os, time
 if not os.fork():
@@ -18,6 +23,13 @@ if not os.fork():
     os._exit(0)
 raise ImportError("it left a daemon")
 """
+SMALLER = ("-c", "from diag import spawn; spawn.MEMORY = 2**28; from diag.cli import main; main()")
+CGROUP = """\
+root=/sys/fs/cgroup; limit=memory.max
+[ -e $root/memory/memory.limit_in_bytes ] && root=$root/memory && limit=memory.limit_in_bytes
+group=$root/diag-fault-$$; mkdir $group && echo 300M >$group/$limit && echo $$ >$group/cgroup.procs || exit 77"""
+LEFT = "echo $$ >$root/cgroup.procs; sleep 0.1; rmdir $group"
+NO_LIBRARY = "#!/bin/sh\nPYTHONHOME=$BOX/none/such exec $OWN \"$@\"\n"
 
 
 def torch(name: str, body: str, reason: str, **more: object) -> Fault:
@@ -26,15 +38,21 @@ def torch(name: str, body: str, reason: str, **more: object) -> Fault:
         "bin/python": PYTHON,
         "torch/torch/__init__.py": body,
         "torch/torch/version.py": "__version__ = '2.9.1+cu128'\ncuda = '12.8'\nhip = None\ndebug = False\n",
-        "torch/torch-2.9.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 2.9.1\n",
+        METADATA: "Metadata-Version: 2.1\nName: torch\nVersion: 2.9.1\n",
     }
-    usual = {"files": files, "options": EXAMINED, "unavailable": {"torch": reason}, "exit": 1, "finds": IMPORT_FAILS}
-    return Fault(f"torch {name}", **{**usual, **more})  # type: ignore[arg-type]
+    usual = {"files": files, "options": EXAMINED, "unavailable": {"torch": reason}, "answered": ("packages",)}
+    return Fault(f"torch {name}", **{**usual, "exit": 1, "finds": ("torch/import-fails",), **more})  # type: ignore[arg-type]
 
 
 def endless(name: str, body: str, **more: object) -> Fault:
     """The same, of one whose import comes to no end."""
-    return torch(name, body, STOPPED, options=(*EXAMINED, *BOUND), exit=4, finds=(), incomplete=CUT, **more)
+    return torch(name, body, STOPPED, options=BOUNDED, exit=4, finds=(), incomplete=CUT, **more)
+
+
+def odd(name: str, made: str) -> Fault:
+    """The same, of one whose metadata are spoiled while its import goes well, if not far."""
+    bare = {"torch/devices": "AttributeError: module 'torch' has no attribute '_C'"}
+    return torch(name, VERSION, "", made=f"cd $BOX/torch/*info; {made}", exit=4, finds=(), unavailable=bare)
 
 
 def interpreter(name: str, text: str, reason: str, **more: object) -> Fault:
@@ -48,7 +66,7 @@ def nvml(name: str, code: str, reason: str, **more: object) -> Fault:
     """A fault of NVIDIA's management library, compiled here and loaded by the real `pynvml`."""
     made = "cc -shared -fPIC -o $BOX/libraries/libnvidia-ml.so.1 $BOX/nvml.c"
     files = {"bin/python": PYTHON, "nvml.c": f"#include <unistd.h>\nint nvmlInitWithFlags(unsigned f) {{ {code} }}\n"}
-    usual = {"files": files, "made": made, "options": EXAMINED, "needs": ("cc", "pynvml")}
+    usual = {"files": files, "made": made, "options": EXAMINED, "needs": ("cc", "pynvml"), "answered": ("packages",)}
     return Fault(f"NVML {name}", **{**usual, "unavailable": {"nvml": reason}, **more})  # type: ignore[arg-type]
 
 
@@ -61,35 +79,63 @@ TORCHES = (
     torch("dies by SIGSEGV", SEGFAULT, "killed by SIGSEGV"),
     torch("dies by SIGABRT", "import os\nos.abort()", "killed by SIGABRT"),
     torch("recurses for ever", "def f(): f()\nf()", "RecursionError"),
-    torch("allocates without end", HUNGRY, "killed: it held more than 4 GiB of memory", needs=("memory",)),
+    torch("stops itself", "import os\nos.kill(os.getpid(), 19)", STOPPED, options=BOUNDED, exit=4, finds=(), incomplete=CUT),
     torch("prints 100 MB and raises", "print('x' * 10**8)\nraise ImportError('loud')", "ImportError: loud"),
-    torch("leaves a daemon and raises", DAEMON, "ImportError: it left a daemon", outlives="_env.py"),
-    torch("prints 100 MB", "print('x' * 10**8)", "AttributeError", exit=4, finds=()),
+    torch("leaves a daemon and raises", DAEMON, "ImportError: it left a daemon", outlives="torch_env.py"),
     endless("hangs", "import time\ntime.sleep(600)"),
     endless("hangs and ignores SIGTERM", "import signal, time\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(600)"),
     endless("computes for ever", "while True: pass"),
     endless("prints for ever", "while True: print('x' * 79)"),
-    torch("has metadata that are no text", "", "AttributeError", made=r"printf '\377\376' >$BOX/torch/torch-2.9.1.dist-info/METADATA"),
-    torch("has metadata without a name", "", "", made="echo >$BOX/torch/torch-2.9.1.dist-info/METADATA"),
-    torch("has metadata that are a folder", "", "", made="cd $BOX/torch/*info; rm METADATA; mkdir METADATA"),
+    endless("starts processes for ever", "import os, time\nwhile os.fork() or time.sleep(1): time.sleep(0.01)"),
+    torch(
+        "allocates without end (the bound set to 256 MiB)",
+        HUNGRY,
+        "killed: it held more than 256 MiB of memory",
+        program=SMALLER,
+        mib=2000,
+    ),
+    torch(
+        "allocates without end",
+        HUNGRY,
+        "killed: it held more than 4096 MiB of memory",
+        soak=True,
+        seconds=60,
+        mib=6000,
+    ),
+    torch(
+        "allocates more than there is (a cgroup of 300 MiB)",
+        HUNGRY,
+        "killed by SIGKILL",
+        before=CGROUP,
+        after=LEFT,
+        needs=("a memory cgroup that can be made",),
+    ),
+    odd("has metadata that are no text", r"printf '\377\376' >METADATA"),
+    odd("has metadata without a name", "echo >METADATA"),
+    odd("has metadata that are a folder", "rm METADATA; mkdir METADATA"),
+    odd("has no metadata", "rm METADATA"),
+    Fault("torch is for the CPU alone (the real one)", options=("--python", "$OWN"), needs=("torch",), answered=("torch",), seconds=30, mib=4000),
 )
 
 INTERPRETERS = (
-    interpreter("hangs", "#!/bin/sh\nsleep 600\n", STOPPED, options=(*EXAMINED, *BOUND), incomplete=CUT),
+    interpreter("hangs", "#!/bin/sh\nsleep 600\n", STOPPED, options=BOUNDED, incomplete=CUT),
+    interpreter("prints for ever", "#!/bin/sh\nexec yes\n", STOPPED, options=BOUNDED, incomplete=CUT),
     interpreter("is no Python", "#!/bin/sh\necho hello\n", "it ended without its document"),
+    interpreter("prints JSON of its own", "#!/bin/sh\necho '{\"schema\": 1}'\n", "it ended without its document"),
     interpreter("fails", "#!/bin/sh\necho broken >&2\nexit 127\n", "exit code 127: broken"),
     interpreter("dies by SIGSEGV", "#!/bin/sh\nkill -SEGV $$\n", "killed by SIGSEGV"),
-    interpreter("prints for ever", "#!/bin/sh\nexec yes\n", STOPPED, options=(*EXAMINED, *BOUND), incomplete=CUT),
-    interpreter("names an interpreter that is missing", "#!/no/such\n", "OSError: "),
-    interpreter("has no standard library", "#!/bin/sh\nPYTHONHOME=/no/such exec $PYTHON \"$@\"\n", "exit code 1"),
-    Fault("the interpreter is missing", options=EXAMINED, exit=2, document="", stderr="--python", writes=()),
+    interpreter("names an interpreter that is missing", "#!$BOX/none/such\n", "OSError: "),
+    interpreter("has no standard library", NO_LIBRARY, "exit code 1: ModuleNotFoundError: No module named 'encodings'"),
+    Fault(
+        "the interpreter is missing", options=EXAMINED, exit=2, document="", incomplete="", stderr="--python", writes=()
+    ),
 )
 
 LIBRARIES = (
     nvml("dies by SIGSEGV", "*(volatile int *)0 = 1; return 0;", "killed by SIGSEGV"),
-    nvml("hangs", "for (;;) sleep(600);", STOPPED, options=(*EXAMINED, *BOUND), incomplete=CUT),
-    nvml("does not fit the driver", "return 18;", "mismatch"),
-    nvml("knows no error that it returns", "return 12345;", "Unknown Error"),
+    nvml("hangs", "for (;;) sleep(600);", STOPPED, options=BOUNDED, incomplete=CUT),
+    nvml("does not fit the driver", "return 18;", "Driver/library version mismatch"),
+    nvml("knows no error that it returns", "return 12345;", "Unknown"),
     nvml("starts and has no other function", "return 0;", "Function Not Found"),
     nvml("ends its process", "_exit(0);", "it ended without its document"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .interpreters import INTERPRETERS, LIBRARIES, TORCHES
-from .machines import MACHINES
+from .machines import LIMITS, MACHINES, OUTPUTS, SHORT
 from .tools import TOOLS
 
 GROUPS = {
@@ -12,5 +12,8 @@ GROUPS = {
     "The interpreter that is examined": INTERPRETERS,
     "The driver's library": LIBRARIES,
     "The machine": MACHINES,
+    "What the system grants": LIMITS,
+    "Where the report goes": OUTPUTS,
+    "Short children that share a process": SHORT,
 }
 FAULTS = tuple(fault for group in GROUPS.values() for fault in group)
