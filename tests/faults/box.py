@@ -73,7 +73,9 @@ def run(fault: Fault, box: Path) -> Ran:
     seconds = time.monotonic() - began
     written = sorted(set(listing(box).items()) - set(before.items()))
     out, err = ((box / name).read_text("utf-8", "surrogateescape") for name in (fault.document or "out", "err"))
-    return Ran(code, seconds, peak >> 10, out, err.removeprefix("diag: "), left(box), tuple(path for path, _ in written))
+    return Ran(
+        code, seconds, peak >> 10, out, err.removeprefix("diag: "), left(box), tuple(path for path, _ in written)
+    )
 
 
 def lay_out(fault: Fault, box: Path) -> None:

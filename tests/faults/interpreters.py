@@ -29,7 +29,7 @@ root=/sys/fs/cgroup; limit=memory.max
 [ -e $root/memory/memory.limit_in_bytes ] && root=$root/memory && limit=memory.limit_in_bytes
 group=$root/diag-fault-$$; mkdir $group && echo 300M >$group/$limit && echo $$ >$group/cgroup.procs || exit 77"""
 LEFT = "echo $$ >$root/cgroup.procs; sleep 0.1; rmdir $group"
-NO_LIBRARY = "#!/bin/sh\nPYTHONHOME=$BOX/none/such exec $OWN \"$@\"\n"
+NO_LIBRARY = '#!/bin/sh\nPYTHONHOME=$BOX/none/such exec $OWN "$@"\n'
 
 
 def torch(name: str, body: str, reason: str, **more: object) -> Fault:
@@ -79,7 +79,15 @@ TORCHES = (
     torch("dies by SIGSEGV", SEGFAULT, "killed by SIGSEGV"),
     torch("dies by SIGABRT", "import os\nos.abort()", "killed by SIGABRT"),
     torch("recurses for ever", "def f(): f()\nf()", "RecursionError"),
-    torch("stops itself", "import os\nos.kill(os.getpid(), 19)", STOPPED, options=BOUNDED, exit=4, finds=(), incomplete=CUT),
+    torch(
+        "stops itself",
+        "import os\nos.kill(os.getpid(), 19)",
+        STOPPED,
+        options=BOUNDED,
+        exit=4,
+        finds=(),
+        incomplete=CUT,
+    ),
     torch("prints 100 MB and raises", "print('x' * 10**8)\nraise ImportError('loud')", "ImportError: loud"),
     torch("leaves a daemon and raises", DAEMON, "ImportError: it left a daemon", outlives="torch_env.py"),
     endless("hangs", "import time\ntime.sleep(600)"),
@@ -114,7 +122,14 @@ TORCHES = (
     odd("has metadata without a name", "echo >METADATA"),
     odd("has metadata that are a folder", "rm METADATA; mkdir METADATA"),
     odd("has no metadata", "rm METADATA"),
-    Fault("torch is for the CPU alone (the real one)", options=("--python", "$OWN"), needs=("torch",), answered=("torch",), seconds=30, mib=4000),
+    Fault(
+        "torch is for the CPU alone (the real one)",
+        options=("--python", "$OWN"),
+        needs=("torch",),
+        answered=("torch",),
+        seconds=30,
+        mib=4000,
+    ),
 )
 
 INTERPRETERS = (
@@ -134,8 +149,8 @@ INTERPRETERS = (
 LIBRARIES = (
     nvml("dies by SIGSEGV", "*(volatile int *)0 = 1; return 0;", "killed by SIGSEGV"),
     nvml("hangs", "for (;;) sleep(600);", STOPPED, options=BOUNDED, incomplete=CUT),
-    nvml("does not fit the driver", "return 18;", "Driver/library version mismatch"),
-    nvml("knows no error that it returns", "return 12345;", "Unknown"),
+    nvml("does not fit the driver", "return 18;", "RM has detected an NVML/RM version mismatch."),
+    nvml("knows no error that it returns", "return 12345;", "NVML Error with code 12345"),
     nvml("starts and has no other function", "return 0;", "Function Not Found"),
     nvml("ends its process", "_exit(0);", "it ended without its document"),
 )

@@ -13,14 +13,14 @@ for one in 'null 3' 'zero 5' 'urandom 9'; do mknod -m 666 /dev/${one% *} c 1 ${o
 NOBODY = """\
 prefix=$($OWN -c 'import sys; print(sys.base_prefix)')
 as="setpriv --reuid=65534 --regid=65534 --clear-groups"
-if ! $as $OWN -c pass && [ "${prefix#/root/}" != "$prefix" ]; then
+if ! $as test -x $OWN && [ "${prefix#/root/}" != "$prefix" ]; then
   mkdir $BOX/hold && mount --bind $prefix $BOX/hold
   mount -t tmpfs -o mode=755 none /root && mkdir -p $prefix && mount --bind $BOX/hold $prefix
 fi 2>$BOX/refused
 cd /
 $as $OWN -c 'import diag' 2>$BOX/refused || exit 77
 """
-"""An interpreter below /root is shown to others by a mount; 77 means that nobody can read this installation."""
+"""An interpreter below /root is shown to all by a mount; 77 means that nobody can read this installation."""
 SMALL = "mkdir full; mount -t tmpfs -o size=16k none full"
 FILLED = f"{SMALL}; echo old >full/r.json; cp full/r.json full/b.tar.gz; cat /dev/zero >full/rest 2>$BOX/none"
 KEPT = '[ "$(cat full/r.json full/b.tar.gz)" = "$(echo old; echo old)" ] && [ $(ls -A full | wc -l) = 3 ] || code=70'
@@ -78,20 +78,34 @@ MACHINES = (
         unavailable={"kernel-log": "PermissionError: dmesg"},
     ),
     apart(
-        "no /proc", "mount -t tmpfs none /proc", unavailable={"proc/meminfo": "FileNotFoundError"}, answered=("os-release",)
+        "no /proc",
+        "mount -t tmpfs none /proc",
+        unavailable={"proc/meminfo": "FileNotFoundError"},
+        answered=("os-release",),
     ),
     apart("no /sys", "mount -t tmpfs none /sys", answered=("proc/meminfo",)),
     apart("no /dev/shm", DEVICES, answered=("proc/meminfo",)),
     apart("every file system is read-only", "mount -o remount,bind,ro /", writes=()),
-    apart("the root folder of a user's own is unreadable", "mkdir -p $HOME/.config/diag/checks; mount -t tmpfs -o mode=000 none $HOME/.config"),
+    apart(
+        "the root folder of a user's own is unreadable",
+        "mkdir -p $HOME/.config/diag/checks; mount -t tmpfs -o mode=000 none $HOME/.config",
+    ),
     without("HOME is not set", HOME=None),
     without("HOME is not there", HOME="$BOX/none/such"),
     without("HOME is a file", HOME="/etc/hostname"),
     without("HOME is relative", HOME="no/such"),
     machine("the cache is a file", made="touch $BOX/home/.cache", writes=()),
     machine("the key in the cache is a folder", made="mkdir -p $BOX/home/.cache/diag/redact.key", writes=()),
-    machine("the key in the cache is a pipe", made="mkdir -p $BOX/home/.cache/diag; mkfifo $BOX/home/.cache/diag/redact.key", writes=()),
-    apart("the disk is full where the cache lies", "mount -t tmpfs -o size=4k none $HOME; cat /dev/zero >$HOME/rest 2>$BOX/none", writes=()),
+    machine(
+        "the key in the cache is a pipe",
+        made="mkdir -p $BOX/home/.cache/diag; mkfifo $BOX/home/.cache/diag/redact.key",
+        writes=(),
+    ),
+    apart(
+        "the disk is full where the cache lies",
+        "mount -t tmpfs -o size=4k none $HOME; cat /dev/zero >$HOME/rest 2>$BOX/none",
+        writes=(),
+    ),
     without("TMPDIR is not there", TMPDIR="$BOX/none/such"),
     without("PATH is not set", PATH=None),
     without("PATH is empty", PATH=""),
@@ -109,15 +123,15 @@ LIMITS = (
     apart("an ordinary user (nobody)", NOBODY + 'set -- $as "$@"', needs=(*NAMESPACE, "setpriv"), writes=()),
     machine("root without its capabilities", POWERLESS, needs=("setpriv",)),
     apart(
-        "an ordinary user with 3 processes (ulimit -u)",
-        NOBODY + 'ulimit -u 3; set -- $as "$@"',
+        "an ordinary user with 3 processes",
+        NOBODY + 'set -- prlimit --nproc=3 $as "$@"',
         needs=(*NAMESPACE, "setpriv"),
         answered=("packages", "container", "df"),
         writes=(),
     ),
     apart(
-        "an ordinary user with 1 process (ulimit -u)",
-        NOBODY + 'ulimit -u 1; set -- $as "$@"',
+        "an ordinary user with 1 process",
+        NOBODY + 'set -- prlimit --nproc=1 $as "$@"',
         needs=(*NAMESPACE, "setpriv"),
         unavailable={"packages": "BlockingIOError"},
         incomplete="the interpreter did not answer",
@@ -138,7 +152,9 @@ LIMITS = (
 )
 
 OUTPUTS = (
-    machine("stdout is closed", "exec >&-", options=(*INTO, "r.json"), document="cwd/r.json", writes=("cwd/r.json", KEY)),
+    machine(
+        "stdout is closed", "exec >&-", options=(*INTO, "r.json"), document="cwd/r.json", writes=("cwd/r.json", KEY)
+    ),
     machine(
         "all streams are closed",
         "exec <&- >&- 2>&-",
@@ -177,7 +193,14 @@ SHORT = (
         options=("--quick", "--root", "$BOX/root", "--timeout", "4"),
         incomplete="the time bound was reached before all of site/hanging was read",
     ),
-    child("hangs, and there is no time bound", "hanging", "import time\ntime.sleep(600)", "timed out after 15 s", soak=True, seconds=30),
+    child(
+        "hangs, and there is no time bound",
+        "hanging",
+        "import time\ntime.sleep(600)",
+        "timed out after 15 s",
+        soak=True,
+        seconds=30,
+    ),
     child(
         "prints for ever",
         "loud",

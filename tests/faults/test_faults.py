@@ -38,7 +38,9 @@ def left_alone(fault: Fault, ran: box.Ran) -> None:
     """In time, within its memory, and nothing left: no process, no file."""
     for pid in ran.left:
         os.kill(pid, signal.SIGKILL)
-    assert [bool(fault.outlives) and fault.outlives in line for line in ran.left.values()] == [True] * bool(fault.outlives)
+    assert [bool(fault.outlives) and fault.outlives in line for line in ran.left.values()] == [True] * bool(
+        fault.outlives
+    )
     assert ran.written == tuple(sorted(fault.writes))
     assert ran.seconds < fault.seconds
     assert ran.mib < fault.mib
