@@ -12,6 +12,7 @@ EXAMINED = ("--python", "$BOX/bin/python")
 BOUNDED = (*EXAMINED, *BOUND)
 VERSION = "from . import version\n__version__ = version.__version__\n"
 METADATA = "torch/torch-2.9.1.dist-info/METADATA"
+SLEEP = "import time\ntime.sleep(600)"
 SEGFAULT = "import ctypes\nctypes.string_at(0)"
 HUNGRY = "held = []\nwhile True: held.append(b'x' * 2**24)"
 DAEMON = """\
@@ -49,10 +50,11 @@ def endless(name: str, body: str, **more: object) -> Fault:
     return torch(name, body, STOPPED, options=BOUNDED, exit=4, finds=(), incomplete=CUT, **more)
 
 
-def odd(name: str, made: str) -> Fault:
+def odd(name: str, made: str, *, soak: bool = False) -> Fault:
     """The same, of one whose metadata are spoiled while its import goes well, if not far."""
     bare = {"torch/devices": "AttributeError: module 'torch' has no attribute '_C'"}
-    return torch(name, VERSION, "", made=f"cd $BOX/torch/*info; {made}", exit=4, finds=(), unavailable=bare)
+    made = f"cd $BOX/torch/*info; {made}"
+    return torch(name, VERSION, "", made=made, exit=4, finds=(), unavailable=bare, soak=soak)
 
 
 def interpreter(name: str, text: str, reason: str, **more: object) -> Fault:
@@ -75,9 +77,9 @@ TORCHES = (
     torch("misses a library", "raise ImportError('libcudart.so.12: cannot open')", "ImportError: libcudart.so.12"),
     torch("has an error of syntax", "def :", "SyntaxError"),
     torch("exits with 0", "import os\nos._exit(0)", "it ended without its document"),
-    torch("exits with 3", "raise SystemExit(3)", "exit code 3"),
+    torch("exits with 3", "raise SystemExit(3)", "exit code 3", soak=True),
     torch("dies by SIGSEGV", SEGFAULT, "killed by SIGSEGV"),
-    torch("dies by SIGABRT", "import os\nos.abort()", "killed by SIGABRT"),
+    torch("dies by SIGABRT", "import os\nos.abort()", "killed by SIGABRT", soak=True),
     torch("recurses for ever", "def f(): f()\nf()", "RecursionError"),
     torch(
         "stops itself",
@@ -87,12 +89,13 @@ TORCHES = (
         exit=4,
         finds=(),
         incomplete=CUT,
+        soak=True,
     ),
     torch("prints 100 MB and raises", "print('x' * 10**8)\nraise ImportError('loud')", "ImportError: loud"),
     torch("leaves a daemon and raises", DAEMON, "ImportError: it left a daemon", outlives="torch_env.py"),
-    endless("hangs", "import time\ntime.sleep(600)"),
-    endless("hangs and ignores SIGTERM", "import signal, time\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(600)"),
-    endless("computes for ever", "while True: pass"),
+    endless("hangs", SLEEP),
+    endless("hangs and ignores SIGTERM", f"import signal\nsignal.signal(15, signal.SIG_IGN)\n{SLEEP}", soak=True),
+    endless("computes for ever", "while True: pass", soak=True),
     endless("prints for ever", "while True: print('x' * 79)"),
     endless("starts processes for ever", "import os, time\nwhile os.fork() or time.sleep(1): time.sleep(0.01)"),
     torch(
@@ -119,9 +122,9 @@ TORCHES = (
         needs=("a memory cgroup that can be made",),
     ),
     odd("has metadata that are no text", r"printf '\377\376' >METADATA"),
-    odd("has metadata without a name", "echo >METADATA"),
+    odd("has metadata without a name", "echo >METADATA", soak=True),
     odd("has metadata that are a folder", "rm METADATA; mkdir METADATA"),
-    odd("has no metadata", "rm METADATA"),
+    odd("has no metadata", "rm METADATA", soak=True),
     Fault(
         "torch is for the CPU alone (the real one)",
         options=("--python", "$OWN"),
@@ -134,11 +137,11 @@ TORCHES = (
 
 INTERPRETERS = (
     interpreter("hangs", "#!/bin/sh\nsleep 600\n", STOPPED, options=BOUNDED, incomplete=CUT),
-    interpreter("prints for ever", "#!/bin/sh\nexec yes\n", STOPPED, options=BOUNDED, incomplete=CUT),
+    interpreter("prints for ever", "#!/bin/sh\nexec yes\n", STOPPED, options=BOUNDED, incomplete=CUT, soak=True),
     interpreter("is no Python", "#!/bin/sh\necho hello\n", "it ended without its document"),
     interpreter("prints JSON of its own", "#!/bin/sh\necho '{\"schema\": 1}'\n", "it ended without its document"),
     interpreter("fails", "#!/bin/sh\necho broken >&2\nexit 127\n", "exit code 127: broken"),
-    interpreter("dies by SIGSEGV", "#!/bin/sh\nkill -SEGV $$\n", "killed by SIGSEGV"),
+    interpreter("dies by SIGSEGV", "#!/bin/sh\nkill -SEGV $$\n", "killed by SIGSEGV", soak=True),
     interpreter("names an interpreter that is missing", "#!$BOX/none/such\n", "OSError: "),
     interpreter("has no standard library", NO_LIBRARY, "exit code 1: ModuleNotFoundError: No module named 'encodings'"),
     Fault(
@@ -150,7 +153,7 @@ LIBRARIES = (
     nvml("dies by SIGSEGV", "*(volatile int *)0 = 1; return 0;", "killed by SIGSEGV"),
     nvml("hangs", "for (;;) sleep(600);", STOPPED, options=BOUNDED, incomplete=CUT),
     nvml("does not fit the driver", "return 18;", "RM has detected an NVML/RM version mismatch."),
-    nvml("knows no error that it returns", "return 12345;", "NVML Error with code 12345"),
+    nvml("knows no error that it returns", "return 12345;", "NVML Error with code 12345", soak=True),
     nvml("starts and has no other function", "return 0;", "Function Not Found"),
     nvml("ends its process", "_exit(0);", "it ended without its document"),
 )

@@ -21,6 +21,7 @@ cd /
 $as $OWN -c 'import diag' 2>$BOX/refused || exit 77
 """
 """An interpreter below /root is shown to all by a mount; 77 means that nobody can read this installation."""
+SLEEP = "import time\ntime.sleep(600)"
 SMALL = "mkdir full; mount -t tmpfs -o size=16k none full"
 FILLED = f"{SMALL}; echo old >full/r.json; cp full/r.json full/b.tar.gz; cat /dev/zero >full/rest 2>$BOX/none"
 KEPT = '[ "$(cat full/r.json full/b.tar.gz)" = "$(echo old; echo old)" ] && [ $(ls -A full | wc -l) = 3 ] || code=70'
@@ -188,15 +189,15 @@ SHORT = (
     child(
         "hangs",
         "hanging",
-        "import time\ntime.sleep(600)",
+        SLEEP,
         STOPPED,
-        options=("--quick", "--root", "$BOX/root", "--timeout", "4"),
+        options=("--quick", "--root", "$BOX/root", "--timeout", "3"),
         incomplete="the time bound was reached before all of site/hanging was read",
     ),
     child(
         "hangs, and there is no time bound",
         "hanging",
-        "import time\ntime.sleep(600)",
+        SLEEP,
         "timed out after 15 s",
         soak=True,
         seconds=30,
@@ -206,7 +207,7 @@ SHORT = (
         "loud",
         "while True: print('x' * 79)",
         STOPPED,
-        options=("--quick", "--root", "$BOX/root", "--timeout", "4"),
+        options=("--quick", "--root", "$BOX/root", "--timeout", "3"),
         incomplete="the time bound was reached before all of site/loud was read",
     ),
     child("writes what is no JSON", "noisy", "import os\nos.write(1, b'{\\xff[')\nos._exit(3)", "exit code 3"),
