@@ -24,7 +24,6 @@ MADE = ("bin", "cwd", "home", "libraries", "tmp", "torch")
 WATCHED = (*MADE, "none")
 PATIENCE = 60.0
 MARK = "DIAG_FAULT"
-GROUPS = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/cgroup.procs")
 
 
 def begins(*command: str) -> bool:
@@ -38,7 +37,6 @@ NEEDS: Mapping[str, Callable[[], bool]] = {
     "cc": lambda: begins("cc", "--version"),
     "pynvml": lambda: bool(importlib.util.find_spec("pynvml")),
     "torch": lambda: bool(importlib.util.find_spec("torch")),
-    "a memory cgroup that can be made": lambda: any(os.access(one, os.W_OK) for one in GROUPS),
 }
 
 
@@ -81,7 +79,8 @@ def run(fault: Fault, box: Path) -> Ran:
 def lay_out(fault: Fault, box: Path) -> None:
     for name in MADE:
         (box / name).mkdir()
-    for name, text in fault.files.items():
+    # What this machine's kernel has met is none of the tests' concern.
+    for name, text in {"bin/dmesg": "#!/bin/sh\n", **fault.files}.items():
         place = box / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(filled(text, box))

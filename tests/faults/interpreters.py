@@ -6,14 +6,14 @@ from .fault import BOUND, CUT, STOPPED, Fault
 
 PYTHON = """\
 #!/bin/sh
-PYTHONPATH=$BOX/torch:$PYTHONPATH LD_LIBRARY_PATH=$BOX/libraries exec $OWN "$@"
+PYTHONPATH=$BOX/torch${PYTHONPATH:+:$PYTHONPATH} LD_LIBRARY_PATH=$BOX/libraries exec $OWN "$@"
 """
 EXAMINED = ("--python", "$BOX/bin/python")
 BOUNDED = (*EXAMINED, *BOUND)
 VERSION = "from . import version\n__version__ = version.__version__\n"
 METADATA = "torch/torch-2.9.1.dist-info/METADATA"
 SLEEP = "import time\ntime.sleep(600)"
-SEGFAULT = "import ctypes\nctypes.string_at(0)"
+SEGFAULT = "import os\nos.kill(os.getpid(), 11)"
 HUNGRY = "held = []\nwhile True: held.append(b'x' * 2**24)"
 DAEMON = """\
 import os, time
@@ -25,11 +25,7 @@ if not os.fork():
 raise ImportError("it left a daemon")
 """
 SMALLER = ("-c", "from diag import spawn; spawn.MEMORY = 2**28; from diag.cli import main; main()")
-CGROUP = """\
-root=/sys/fs/cgroup; limit=memory.max
-[ -e $root/memory/memory.limit_in_bytes ] && root=$root/memory && limit=memory.limit_in_bytes
-group=$root/diag-fault-$$; mkdir $group && echo 300M >$group/$limit && echo $$ >$group/cgroup.procs || exit 77"""
-LEFT = "echo $$ >$root/cgroup.procs; sleep 0.1; rmdir $group"
+NO_TORCH = "raise ModuleNotFoundError(\"No module named 'torch'\")"
 NO_LIBRARY = '#!/bin/sh\nPYTHONHOME=$BOX/none/such exec $OWN "$@"\n'
 
 
@@ -67,7 +63,10 @@ def interpreter(name: str, text: str, reason: str, **more: object) -> Fault:
 def nvml(name: str, code: str, reason: str, **more: object) -> Fault:
     """A fault of NVIDIA's management library, compiled here and loaded by the real `pynvml`."""
     made = "cc -shared -fPIC -o $BOX/libraries/libnvidia-ml.so.1 $BOX/nvml.c"
-    files = {"bin/python": PYTHON, "nvml.c": f"#include <unistd.h>\nint nvmlInitWithFlags(unsigned f) {{ {code} }}\n"}
+    files = {
+        "bin/python": PYTHON,
+        "nvml.c": f"#include <signal.h>\n#include <unistd.h>\nint nvmlInitWithFlags(unsigned f) {{ {code} }}\n",
+    }
     usual = {"files": files, "made": made, "options": EXAMINED, "needs": ("cc", "pynvml"), "answered": ("packages",)}
     return Fault(f"NVML {name}", **{**usual, "unavailable": {"nvml": reason}, **more})  # type: ignore[arg-type]
 
@@ -113,14 +112,6 @@ TORCHES = (
         seconds=60,
         mib=6000,
     ),
-    torch(
-        "allocates more than there is (a cgroup of 300 MiB)",
-        HUNGRY,
-        "killed by SIGKILL",
-        before=CGROUP,
-        after=LEFT,
-        needs=("a memory cgroup that can be made",),
-    ),
     odd("has metadata that are no text", r"printf '\377\376' >METADATA"),
     odd("has metadata without a name", "echo >METADATA", soak=True),
     odd("has metadata that are a folder", "rm METADATA; mkdir METADATA"),
@@ -150,7 +141,7 @@ INTERPRETERS = (
 )
 
 LIBRARIES = (
-    nvml("dies by SIGSEGV", "*(volatile int *)0 = 1; return 0;", "killed by SIGSEGV"),
+    nvml("dies by SIGSEGV", "kill(getpid(), 11); return 0;", "killed by SIGSEGV"),
     nvml("hangs", "for (;;) sleep(600);", STOPPED, options=BOUNDED, incomplete=CUT),
     nvml("does not fit the driver", "return 18;", "RM has detected an NVML/RM version mismatch."),
     nvml("knows no error that it returns", "return 12345;", "NVML Error with code 12345", soak=True),

@@ -73,10 +73,11 @@ MACHINES = (
         files={"bin/dmesg": f"#!/bin/sh\necho '{REFUSED}' >&2\nexit 1\n"},
         unavailable={"kernel-log": f"exit code 1: {REFUSED}"},
     ),
-    apart(
-        "dmesg is missing",
-        "mount --bind /dev/null $(command -v dmesg)",
-        unavailable={"kernel-log": "PermissionError: dmesg"},
+    machine(
+        "dmesg is missing, and so is every other program",
+        made="rm $BOX/bin/dmesg",
+        environment={"PATH": "$BOX/bin"},
+        unavailable={"kernel-log": "FileNotFoundError: dmesg"},
     ),
     apart(
         "no /proc",
@@ -183,7 +184,7 @@ OUTPUTS = (
 )
 
 SHORT = (
-    child("takes its process with it", "dying", "import ctypes\nctypes.string_at(0)", "killed by SIGSEGV"),
+    child("takes its process with it", "dying", "import os\nos.kill(os.getpid(), 11)", "killed by SIGSEGV"),
     child("ends its process well", "leaving", "import os\nos._exit(0)", "it ended without its document"),
     child("raises", "raising", "raise ValueError('odd')", "ValueError: odd"),
     child(
