@@ -59,4 +59,6 @@ class Fault:
         said += [f"not answered: {self.incomplete} …"] if self.incomplete not in ("", NONE_SEEN) else []
         said += [f"outlives the run: {self.outlives}"] if self.outlives else []
         said += [f"**weak**: {self.weak}"] if self.weak else []
+        written = [place for place in self.writes if place.startswith("cwd/")]
+        said += [f"written: {place[4:]}" for place in written if not said]
         return "; ".join(said) or "the report, of what can still be asked"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .fault import BOUND, CUT, STOPPED, Fault
+from .fault import BOUND, CUT, KEY, STOPPED, Fault
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
 TABLE = (CAPTURES / "nvidia/smi-550-h100.txt").read_text("utf-8")
@@ -57,6 +57,18 @@ TOOLS = (
     hanging("writes to stderr for ever", "exec yes >&2"),
     hanging("writes to stdout for ever", "exec yes"),
     hanging("stops itself", "kill -STOP $$"),
+    tool(
+        "hangs while a bundle is made",
+        "sleep 600",
+        "",
+        command=("bundle", "-o", "b.tar.gz"),
+        options=("--quick", *BOUND),
+        exit=0,
+        unavailable={},
+        document="",
+        incomplete="",
+        writes=("cwd/b.tar.gz", KEY),
+    ),
     failing("hangs, and there is no time bound", "sleep 600", "timed out after 20 s", soak=True, seconds=30),
     tool("prints 200 MB", f"{ONCE}; yes | head -c 200000000", NOTHING),
     tool("prints one line of 200 MB", f"{ONCE}; head -c 200000000 /dev/zero | tr '\\0' x", NOTHING),
