@@ -35,6 +35,7 @@ device: $(VENV)/installed
 bench: $(VENV)/installed
 	$(BIN)/python bench/quick_vs_collect_env.py
 	$(BIN)/python bench/help_cpu.py
+	$(BIN)/python bench/judge_thousand.py
 
 soak full: $(VENV)/installed
 	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults"

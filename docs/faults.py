@@ -19,7 +19,8 @@ INTRODUCTION = """\
 # Faults
 
 Made by `make docs` from the list in `tests/faults` that the tests run, each with the real program and a real process
-that misbehaves. In each row the exit code, the words and the findings of severity error are what the test asserts.
+that misbehaves. In each row the exit code, the words and the findings are what the test asserts; where a machine has
+errors of its own (not one of the findings named here), 1 stands in the place of 4.
 
 In every run, too: stdout is one whole document `diag/report/1`, or nothing and stderr one line (exit code 2); it ends
 within seconds, with `--timeout` within the bound and what a death takes; no check crashes and no probe breaks; no

@@ -17,8 +17,11 @@ from diag.api import Capture, Container, Fact, Line, Recognise, Setting, express
 VARIABLES = str(Path(__file__).resolve().parent.parent / "environment" / "_environment.py")
 FIELD = expression(r'^[\s>]*"(?P<key>[A-Za-z]{2,20})":\s*(?P<value>"[^"]*"|-?[0-9]{1,18}|true|false|null|[\[{])')
 WORD = expression(r'^[\s>]*"(?P<word>[^"\\]{1,2000})",?\s*$')
-KEYS = ("HostConfig", "ShmSize", "IpcMode", "DeviceRequests", "PathOnHost", "Privileged", "Image", "Env", "Ulimits")
-LISTS = ("DeviceIDs", "Env")
+KEYS = (
+    *("HostConfig", "ShmSize", "IpcMode", "DeviceRequests", "PathOnHost", "Privileged", "Image", "Env", "Ulimits"),
+    *("GroupAdd", "Mounts", "Destination"),
+)
+LISTS = ("DeviceIDs", "Env", "GroupAdd")
 IDENTITY = expression(r'^[\s>]*"Id": "(?:[0-9a-f]{64})"')
 LIMIT = {"-1": "unlimited"}
 POD = expression(
@@ -79,6 +82,8 @@ def _learn(told: dict[str, Any], key: str, value: str) -> None:
         told["shm_bytes"] = int(value)
     elif key == "PathOnHost":
         told["devices"] = (*told.get("devices", ()), value)
+    elif key == "Destination":
+        told["mounts"] = (*told.get("mounts", ()), value)
     elif key == "Count" and value != "0":
         told["gpus"] = "all" if value == "-1" else value
     elif key == "OCIRuntime":
@@ -88,7 +93,9 @@ def _learn(told: dict[str, Any], key: str, value: str) -> None:
 def _listed(capture: Capture, line: Line, told: dict[str, Any], within: str, word: str) -> Iterator[Setting]:
     """A word of a list: the id of a device, or a variable."""
     name, equals, value = word.partition("=")
-    if within == "DeviceIDs":
+    if within == "GroupAdd":
+        told["groups"] = (*told.get("groups", ()), word)
+    elif within == "DeviceIDs":
         told["gpus"] = ",".join(filter(None, (told.get("gpus", ""), word)))
     elif equals and (shown := program(VARIABLES)["told"](name, value)) is not None:
         quote = line if shown and shown in line.text else Line(line.number, f'"{name}=')

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from diag.api import Capture, Fact, Line, Recognise, Setting, Unavailable, expression, probe, program
+from diag.api import Capture, Fact, Line, Listing, Recognise, Setting, Unavailable, expression, probe, program
 
 CHILD = str(Path(__file__).resolve().parent / "_environment.py")
 SCHEMA = "diag/environment/1"
@@ -20,6 +20,7 @@ LITERALS = (
     *("XPU_", "BKCL_", "ONEAPI_", "SYCL_", "CCL_", "ZE_", "UCX_", "GLOO_", "OMP_NUM_THREADS", "MKL_", "KMP_", "TORCH"),
     *("VLLM_", "SGLANG_", "SGL_", "RAY_", "TRITON_", "FLASHINFER_", "TOKENIZERS_", "TRANSFORMERS_", "HF_", "LD_"),
     *("PYTHONPATH=", "VIRTUAL_ENV=", "CONDA_PREFIX=", "MASTER_", "WORLD_SIZE=", "RANK=", "_proxy=", "_PROXY="),
+    *("AMD_", "TASK_QUEUE_ENABLE=", "FAST_RANDOM_SAMPLE="),
 )
 ASSIGNED = expression(
     r"^[ \t>|*]{0,12}(?:export\s+|declare -x\s+|ENV\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]{1,60})="
@@ -32,23 +33,35 @@ REQUIRED = expression(
 PLAIN = re.sub(r"\?P<\w+>", "", REQUIRED.pattern)
 
 
-@probe("environment", tells=(Setting,), measure=CHILD, recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0))
+@probe("environment", tells=(Setting, Listing), measure=CHILD, recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0))
 def environment(capture: Capture) -> Iterator[Fact]:
-    """The variables that the machine's own processes would start with."""
+    """What the machine's own processes would start with: what NCCL's files set first, for variables outdo it."""
     document = capture.document(SCHEMA)
     if document is None:
         return
-    given = document.get("variables")
-    variables = given if isinstance(given, dict) else {}
-    for name, value in variables.items():
-        shown = program(CHILD)["told"](name, str(value))
-        if shown is not None:
-            yield Setting(origin=capture.said(json.dumps({name: value})[1:-1]), name=name, value=shown)
-    if not variables:
+    yield Listing(origin=capture.said(SCHEMA), kind="environment")
+    files = _object(document.get("files"))
+    for file, told in files.items():
+        yield from _settings(capture, _object(told), f"{json.dumps({file: told})[1:-1]}")
+    variables = _object(document.get("variables"))
+    yield from _settings(capture, variables)
+    if not (variables or files):
         reason = "none of the variables that bear on accelerators is set"
         yield Unavailable(
             origin=capture.said(reason), what="environment", how="silent", reason=reason, tells=("Setting",)
         )
+
+
+def _object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _settings(capture: Capture, variables: dict[str, object], quote: str = "") -> Iterator[Setting]:
+    for name, value in variables.items():
+        shown = program(CHILD)["told"](name, str(value))
+        if shown is not None:
+            origin = capture.said(quote or json.dumps({name: shown})[1:-1])
+            yield Setting(origin=origin, name=name, value=shown)
 
 
 @probe(

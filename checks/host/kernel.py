@@ -81,6 +81,22 @@ def sysctl(capture: Capture) -> Iterator[Fact]:
             yield Setting(origin=capture.origin(line), kind="kernel", name=found["name"], value=found["value"])
 
 
+WARNED = expression(r"^.{0,200}\bWARNING: NUMA balancing is enabled, which may cause errors\. ")
+
+
+@probe(
+    "aiter-numa-warning",
+    tells=(Setting,),
+    recognise=Recognise(("NUMA balancing is enabled, which",), WARNED.pattern, each=True, lines=0),
+)
+def aiter_numa_warning(capture: Capture) -> Iterator[Fact]:
+    """What AMD's kernel library says of that setting when it is imported."""
+    for line in capture.lines():
+        if WARNED.match(line.text):
+            yield Setting(origin=capture.origin(line), kind="kernel", name="kernel.numa_balancing", value="1")
+            return
+
+
 def _file(path: str, name: str) -> Probe:
     """The probe of a file with one value; of several to choose from, the one in brackets."""
 
@@ -101,3 +117,6 @@ huge_pages = _file("/proc/sys/vm/nr_hugepages", "vm.nr_hugepages")
 zone_reclaim = _file("/proc/sys/vm/zone_reclaim_mode", "vm.zone_reclaim_mode")
 transparent = _file("/sys/kernel/mm/transparent_hugepage/enabled", "transparent_hugepage/enabled")
 governor = _file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "scaling_governor")
+driver = _file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "scaling_driver")
+lowest = _file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_min_freq", "scaling_min_freq")
+highest = _file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "cpuinfo_max_freq")

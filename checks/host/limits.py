@@ -1,12 +1,16 @@
 """What a process may take: `ulimit -a` of three shells, and `/proc/self/limits`.
 
-Values are the soft limits, in the unit the text has: `ulimit` counts memory in KiB, `/proc/self/limits` in bytes. A
-limit is of the shell or process that was asked; that of an engine started elsewhere can differ.
+Values are the soft limits, in the unit the text has: `ulimit` counts memory in KiB, `/proc/self/limits` in bytes. Of
+open files the hard limit is told as well where the text has it (`hard nofile`): engines raise the soft one up to it. A
+limit is of the shell or process that was asked; that of an engine started elsewhere can differ. The CPUs a process may
+run on are told as `cpus_allowed`, as the kernel lists them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Literal
 
 from diag.api import Capture, Fact, Recognise, Setting, expression, probe
 
@@ -94,7 +98,15 @@ def ulimit(capture: Capture) -> Iterator[Fact]:
         worded = None if found else DASH.match(line.text)
         name = BY_LETTER.get(found[1], "") if found else BY_WORDS[worded[1]] if worded else ""
         if (match := found or worded) and name:
-            yield Setting(origin=capture.origin(line), kind="limit", name=name, value=match[2])
+            unit = _unit(line.text[: match.start(2)])
+            yield Setting(origin=capture.origin(line), kind="limit", name=name, value=match[2], unit=unit)
+
+
+def _unit(title: str) -> Literal["", "KiB", "B"]:
+    """The unit that the title of a line names; blocks are of no size that is told."""
+    if "kbytes" in title:
+        return "KiB"
+    return "B" if "(bytes" in title else ""
 
 
 @probe(
@@ -107,4 +119,45 @@ def proc_limits(capture: Capture) -> Iterator[Fact]:
     """A limit a line, the soft one first."""
     for line in capture.lines():
         if (found := TITLED.match(line.text)) and found[1] in BY_TITLE:
-            yield Setting(origin=capture.origin(line), kind="limit", name=BY_TITLE[found[1]], value=found[2])
+            name, origin = BY_TITLE[found[1]], capture.origin(line)
+            hard, unit, *_ = (*line.text[found.end() :].split(), "", "")
+            counted: Literal["", "B"] = "B" if unit == "bytes" else ""
+            yield Setting(origin=origin, kind="limit", name=name, value=found[2], unit=counted)
+            if name == "nofile" and re.fullmatch(VALUE, hard):
+                yield Setting(origin=origin, kind="limit", name="hard nofile", value=hard)
+
+
+LIST = r"([0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,400})"
+ALLOWED = expression(
+    r"^\W*(?:[0-9]{1,5}:\s{1,4})?(?:Cpus_allowed_list:\s{1,16}|pid [0-9]{1,9}'s current affinity list: )"
+    rf"{LIST}\s*$"
+)
+
+
+@probe(
+    "proc/status",
+    tells=(Setting,),
+    path="/proc/self/status",
+    recognise=Recognise(("Cpus_allowed_list:", "'s current affinity list: "), ALLOWED.pattern, each=True, lines=3),
+)
+def allowed(capture: Capture) -> Iterator[Fact]:
+    """The CPUs that a process may run on, as `/proc/self/status` and `taskset -pc` list them."""
+    for line in capture.lines():
+        if found := ALLOWED.match(line.text):
+            yield Setting(origin=capture.origin(line), kind="limit", name="cpus_allowed", value=found[1])
+
+
+REFUSED = expression(r"^.{0,120}\bFound ulimit of ([0-9]{1,12}) and failed to automatically increase with error ")
+
+
+@probe(
+    "engine/open-files",
+    tells=(Setting,),
+    recognise=Recognise(("and failed to automatically increase with error",), REFUSED.pattern, each=True, lines=0),
+)
+def refused(capture: Capture) -> Iterator[Fact]:
+    """The limit of open files that an engine started with and could not raise: to it as good as a hard one."""
+    for line in capture.lines():
+        if found := REFUSED.match(line.text):
+            yield Setting(origin=capture.origin(line), kind="limit", name="hard nofile", value=found[1])
+            return

@@ -1,8 +1,8 @@
 """`/dev/shm` is at the container default of 64 MiB or below it.
 
 ## What it finds
-The size of the file system mounted on `/dev/shm`, as `df` prints it, where it is no larger than the default a
-container runtime gives.
+The size of the file system mounted on `/dev/shm`, as `df` prints it or as its mount options limit it, where it is no
+larger than the default a container runtime gives.
 
 ## Why it matters
 Collective libraries and the workers of an engine keep their shared segments there; the first tensor-parallel start
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Evidence, Facts, Finding, Mount, Remedy, check
+from diag.api import Answer, Evidence, Facts, Finding, Mount, Remedy, Undecided, check
 
 DEFAULT_BYTES = 64 * 2**20
 
@@ -29,6 +29,10 @@ DF_24G = """\
 $ df -h /dev/shm
 Filesystem      Size  Used Avail Use% Mounted on
 tmpfs            24G     0   24G   0% /dev/shm
+"""
+MOUNT_24G = """\
+/dev/vda on / type ext4 (rw,relatime,discard,resv_strict,resuid=65534,resgid=65534)
+tmpfs on /dev/shm type tmpfs (rw,relatime,size=24684092k)
 """
 
 
@@ -75,13 +79,14 @@ tmpfs            24G     0   24G   0% /dev/shm
     ),
     sources=("https://github.com/pytorch/ci-infra/pull/490",),
     fires=(DF_64M,),
-    silent=(DF_24G,),
+    silent=(DF_24G, MOUNT_24G),
 )
-def shared_memory_small(facts: Facts) -> Iterator[Finding]:
+def shared_memory_small(facts: Facts) -> Iterator[Answer]:
     """Compare the mount with the default of container runtimes."""
-    told: set[int] = set()
-    for mount in facts.all(Mount):
-        size = mount.size_bytes if mount.path == "/dev/shm" else None
-        if size is not None and size <= DEFAULT_BYTES and size not in told:
-            told.add(size)
-            yield Finding(values={"mib": size // 2**20}, evidence=(Evidence.of(mount),))
+    sized = [one for one in facts.all(Mount) if one.path == "/dev/shm" and one.size_bytes is not None]
+    if not sized:
+        yield Undecided(reason="the size of /dev/shm is not told")
+    for size in dict.fromkeys(one.size_bytes or 0 for one in sized):
+        if size <= DEFAULT_BYTES:
+            same = next(one for one in sized if one.size_bytes == size)
+            yield Finding(values={"mib": size // 2**20}, evidence=(Evidence.of(same),))

@@ -37,6 +37,7 @@ READINGS: dict[str, Ask] = {
     "temperature": lambda n, h: n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU),
     "power": lambda n, h: n.nvmlDeviceGetPowerUsage(h) / 1000,
     "power.limit": lambda n, h: n.nvmlDeviceGetEnforcedPowerLimit(h) / 1000,
+    "power.limit.default": lambda n, h: n.nvmlDeviceGetPowerManagementDefaultLimit(h) / 1000,
     "clock.sm": lambda n, h: n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM),
     "clock.sm.max": lambda n, h: n.nvmlDeviceGetMaxClockInfo(h, n.NVML_CLOCK_SM),
     "clock.memory": lambda n, h: n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_MEM),

@@ -190,7 +190,7 @@ def _offer(facts: Facts) -> tuple[Driver | None, str]:
     if printed:
         return printed, printed.offers
     for driver in drivers:
-        rows = [row for row in facts.all(RuntimeDriver) if at_least(driver.version, row.driver)]
+        rows = [row for row in _table(facts) if at_least(driver.version, row.driver)]
         if rows:
             return driver, max((row.version for row in rows), key=numbers)
     return None, ""
@@ -206,9 +206,14 @@ def _runs(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> bool
     return have[0] == need[0] >= FIRST_COMPATIBLE_MAJOR and compatible
 
 
+def _table(facts: Facts) -> list[RuntimeDriver]:
+    """The rows of this vendor: others have tables of the same kind."""
+    return [row for row in facts.all(RuntimeDriver) if row.vendor == "nvidia"]
+
+
 def _rows(facts: Facts, build: TorchBuild) -> list[RuntimeDriver]:
     major = numbers(build.backend_version)[:1]
-    return [row for row in facts.all(RuntimeDriver) if numbers(row.version)[:1] == major]
+    return [row for row in _table(facts) if numbers(row.version)[:1] == major]
 
 
 def _finding(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> Finding:

@@ -21,6 +21,7 @@ from diag.api import (
     Origin,
     Reading,
     Recognise,
+    Text,
     Unavailable,
     pci_address,
     probe,
@@ -36,6 +37,7 @@ UNITS = {
     "temperature": "C",
     "power": "W",
     "power.limit": "W",
+    "power.limit.default": "W",
     "clock.sm": "MHz",
     "clock.sm.max": "MHz",
     "clock.memory": "MHz",
@@ -45,7 +47,7 @@ LOST = ("GPU is lost", "GPU requires reset", "Unknown Error")
 
 @probe(
     "nvml",
-    tells=(Driver, Accelerator, Reading, DeviceProcess),
+    tells=(Driver, Accelerator, Reading, DeviceProcess, Text),
     measure=str(CHILD),
     interpreter="target",
     cost="import",
@@ -87,6 +89,8 @@ def _device(capture: Capture, told: Mapping[str, Any]) -> Iterator[Fact]:
         architecture=_word(told.get("architecture")),
         seen_by="tool",
     )
+    if marks := tuple(_marks(told)):
+        yield Text(origin=origin, content="", kinds=marks)
     for name, value in _readings(told):
         yield Reading(
             origin=origin,
@@ -99,6 +103,15 @@ def _device(capture: Capture, told: Mapping[str, Any]) -> Iterator[Fact]:
         )
     for process in _objects(told.get("processes")):
         yield _process(origin, index, process)
+
+
+def _marks(told: Mapping[str, Any]) -> Iterator[str]:
+    """What was asked of the device and may have nothing to tell: reasons for a lower clock, processes."""
+    readings = told.get("readings")
+    if isinstance(readings, dict) and "throttle" in readings:
+        yield "clock-reasons"
+    if isinstance(told.get("processes"), list):
+        yield "device-processes"
 
 
 def _readings(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -25,6 +25,7 @@ from diag.api import (
     Partition,
     Reading,
     Recognise,
+    Text,
     Unavailable,
     expression,
     pci_address,
@@ -63,6 +64,7 @@ REFUSALS = (
     "No devices were found",
     "No devices found.",
 )
+PROCESSES = expression(r"\|\s{1,4}(?:Compute processes|Processes):\s")
 LOST = expression(r"GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]): ([A-Z][A-Za-z ]{1,60})")
 ALONE = r"^\W*No devices (?:were )?found\W*$"
 """Other tools print these words, too, but not alone on a line."""
@@ -94,7 +96,7 @@ class Row:
 
 @probe(
     "nvidia-smi",
-    tells=(Driver, Accelerator, Reading, Partition, DeviceProcess),
+    tells=(Driver, Accelerator, Reading, Partition, DeviceProcess, Text),
     command=("nvidia-smi",),
     timeout=20.0,
     recognise=Recognise(
@@ -103,9 +105,14 @@ class Row:
     ),
 )
 def nvidia_smi(capture: Capture) -> Iterator[Fact]:
-    """The table: driver, the CUDA version it offers, each device, its parts and processes; or the tool's refusal."""
+    """The table: driver, the CUDA version it offers, each device, its parts and processes; or the tool's refusal.
+
+    That the table of processes was there is told by a mark.
+    """
     row: Row | None = None
     for line in capture.lines():
+        if PROCESSES.search(line.text):
+            yield Text(origin=capture.origin(line), content="", kinds=("device-processes",))
         cells = line.text.split("|")
         if begun := _row(cells, line):
             yield from _told(capture, row)

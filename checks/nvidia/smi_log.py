@@ -27,6 +27,7 @@ from diag.api import (
     Partition,
     Reading,
     Recognise,
+    Text,
     expression,
     pci_address,
     probe,
@@ -47,6 +48,7 @@ UNITS = {
     "temperature": "C",
     "power": "W",
     "power.limit": "W",
+    "power.limit.default": "W",
     "clock.sm": "MHz",
     "clock.sm.max": "MHz",
     "clock.memory": "MHz",
@@ -73,6 +75,8 @@ LEAVES = {
     "gpu_power_readings/instantaneous_power_draw gpu_power_readings/instant_power_draw",
     "power.limit": "power_readings/power_limit gpu_power_readings/current_power_limit "
     "gpu_power_readings/gpu_ceiling_power_limit/current_power_limit",
+    "power.limit.default": "power_readings/default_power_limit gpu_power_readings/default_power_limit "
+    "gpu_power_readings/gpu_ceiling_power_limit/default_power_limit",
     "clock.sm": "clocks/sm clocks/sm_clock",
     "clock.sm.max": "max_clocks/sm max_clocks/sm_clock",
     "clock.memory": "clocks/memory clocks/mem_clock",
@@ -98,6 +102,12 @@ LOST = ("GPU is lost", "GPU requires reset", "ERR!")
 NO_REASON = {"idle", "gpu_idle", "applications_clocks_setting"}
 ERRORS = {"volatile": "", "aggregate": ".total"}
 PARTS = {"fb_memory_usage", "shared_fb_memory_usage"}
+MARKS = {
+    "clocks_throttle_reasons": "clock-reasons",
+    "clocks_event_reasons": "clock-reasons",
+    "processes": "device-processes",
+}
+"""Parts that tell nothing where all is well: that they were there is told by a mark."""
 
 
 class Leaf(NamedTuple):
@@ -205,7 +215,7 @@ def _value(name: str, value: str) -> str:
 
 @probe(
     "nvidia-smi/log",
-    tells=(Driver, Accelerator, Reading, Partition, DeviceProcess),
+    tells=(Driver, Accelerator, Reading, Partition, DeviceProcess, Text),
     recognise=Recognise(
         literals=("NVSMI LOG", "Attached GPUs"), pattern=r"=NVSMI LOG=|^\W*Attached GPUs\s+:\s", lines=6_000
     ),
@@ -217,7 +227,7 @@ def nvidia_smi_log(capture: Capture) -> Iterator[Fact]:
 
 @probe(
     "nvidia-smi/xml",
-    tells=(Driver, Accelerator, Reading, Partition, DeviceProcess),
+    tells=(Driver, Accelerator, Reading, Partition, DeviceProcess, Text),
     recognise=Recognise(
         literals=("<nvidia_smi_log>", "DOCTYPE nvidia_smi_log"), pattern=r"<nvidia_smi_log>|<!DOCTYPE", lines=12_000
     ),
@@ -271,7 +281,10 @@ def _read(capture: Capture, leaves: Iterable[Leaf]) -> Iterator[Fact]:
     """The facts of a tree: what stands before the first device is about the machine."""
     devices: list[Device] = []
     machine: dict[str, tuple[str, Line]] = {}
+    marks: dict[str, Line] = {}
     for leaf in leaves:
+        if len(leaf.path) > 1 and leaf.path[1] in MARKS:
+            marks.setdefault(MARKS[leaf.path[1]], leaf.line)
         if leaf.path == ("gpu",) and (address := pci_address(leaf.value)):
             origin = capture.origin(leaf.line)
             devices.append(Device(Accelerator(origin=origin, vendor="nvidia", address=address, seen_by="tool")))
@@ -280,6 +293,8 @@ def _read(capture: Capture, leaves: Iterable[Leaf]) -> Iterator[Fact]:
         elif not devices:
             machine.setdefault(leaf.path[-1], (leaf.value.split(" [")[0], leaf.line))
     yield from _driver(capture, machine)
+    for mark, line in marks.items():
+        yield Text(origin=capture.origin(line), content="", kinds=(mark,))
     whole = machine.get("attached_gpus", ("",))[0] == str(len(devices))
     for place, device in enumerate(devices):
         yield from device.facts(capture, place if whole else None)

@@ -22,6 +22,7 @@ from diag.api import (
     Line,
     Reading,
     Recognise,
+    Text,
     expression,
     pci_address,
     probe,
@@ -29,7 +30,7 @@ from diag.api import (
 
 ASKED = (
     "index,pci.bus_id,name,driver_version,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,"
-    "power.limit,persistence_mode,compute_mode,ecc.mode.current,ecc.errors.uncorrected.volatile.total,"
+    "power.limit,power.default_limit,persistence_mode,compute_mode,ecc.mode.current,ecc.errors.uncorrected.volatile.total,"
     "ecc.errors.corrected.volatile.total,ecc.errors.uncorrected.aggregate.total,ecc.errors.corrected.aggregate.total,"
     "retired_pages.pending,clocks.sm,clocks.max.sm,clocks.mem,pcie.link.gen.current,pcie.link.gen.max,"
     "pcie.link.width.current,pcie.link.width.max,clocks_throttle_reasons.sw_power_cap,"
@@ -44,6 +45,7 @@ NUMBERS = {
     "temperature.gpu": ("temperature", "C"),
     "power.draw": ("power", "W"),
     "power.limit": ("power.limit", "W"),
+    "power.default_limit": ("power.limit.default", "W"),
     "clocks.current.sm": ("clock.sm", "MHz"),
     "clocks.max.sm": ("clock.sm.max", "MHz"),
     "clocks.current.memory": ("clock.memory", "MHz"),
@@ -73,7 +75,8 @@ NAMED = {
     "gpu_recovery_action": "health",
 }
 REASON = expression(r"clocks_(?:throttle|event)_reasons\.([a-z_]{1,40})")
-NO_REASON = {"gpu_idle", "applications_clocks_setting", "supported", "active"}
+NO_CAUSE = {"gpu_idle", "applications_clocks_setting", "supported"}
+NO_REASON = {*NO_CAUSE, "active"}
 BITS = (
     *((0x4, "sw_power_cap"), (0x8, "hw_slowdown"), (0x10, "sync_boost"), (0x20, "sw_thermal_slowdown")),
     *((0x40, "hw_thermal_slowdown"), (0x80, "hw_power_brake_slowdown"), (0x100, "display_clock_setting")),
@@ -98,7 +101,7 @@ MOST = 400
 
 @probe(
     "nvidia-smi/query",
-    tells=(Driver, Accelerator, Reading, DeviceProcess),
+    tells=(Driver, Accelerator, Reading, DeviceProcess, Text),
     command=("nvidia-smi", f"--query-gpu={ASKED}", "--format=csv"),
     timeout=20.0,
     recognise=Recognise(literals=LITERALS, pattern=HEAD.pattern, lines=64),
@@ -112,6 +115,8 @@ def nvidia_smi_query(capture: Capture) -> Iterator[Fact]:
         cells = [cell.strip() for cell in line.text.split(",", MOST)]
         if _known(cells) and HEAD.match(line.text):
             head, rows = [cell.partition(" [")[0] for cell in cells], 0
+            if any((found := REASON.fullmatch(column)) and found[1] not in NO_CAUSE for column in head):
+                yield Text(origin=capture.origin(line), content="", kinds=("clock-reasons",))
         elif row := _row(head, cells):
             if row.get("driver_version", driver) != driver:
                 driver = row["driver_version"]

@@ -13,9 +13,11 @@ from diag.api import (
     Host,
     Line,
     Package,
+    PackageFault,
     PackageList,
     Python,
     Recognise,
+    Requirement,
     TorchBuild,
     Unavailable,
     canonical,
@@ -25,6 +27,12 @@ from diag.api import (
 )
 
 ENGINES = ("vllm", "sglang")
+ASKED = (
+    *("vllm", "sglang", "lmdeploy", "tensorrt-llm", "vllm-ascend", "vllm-kunlun", "vllm-metax", "vllm-musa"),
+    *("torch", "torchvision", "torchaudio", "torchcodec", "torch-npu", "torch-xmlir", "torch-musa", "triton"),
+    *("xformers", "flash-attn", "flashinfer-python", "sgl-kernel", "sglang-kernel", "transformers"),
+)
+"""Distributions whose requirements are told, and whose modules are looked for."""
 NAME = expression(r"[A-Za-z0-9][\w.\-]*")
 VERSION = expression(r"\d[\w.+!\-]*")
 CONDA_NAME = expression(r"_?[A-Za-z0-9][\w.\-]*")
@@ -51,8 +59,9 @@ WHOLE_LIST = 25
 
 @probe(
     "packages",
-    tells=(Python, Package, PackageList, TorchBuild, Engine, Host),
+    tells=(Python, Package, PackageList, PackageFault, Requirement, TorchBuild, Engine, Host),
     measure="packages",
+    arguments=ASKED,
     interpreter="target",
     recognise=Recognise(literals=('"schema": "diag/packages/1"',), lines=0),
 )
@@ -73,10 +82,14 @@ def packages(capture: Capture) -> Iterator[Fact]:
         if name and name not in seen:
             seen.add(name)
             yield from _package(capture, name, one)
+    for fault in document.get("faults", ()):
+        name, problem, folder = fault["name"], fault["problem"], fault["location"]
+        origin = capture.said(f"{name} {fault.get('version', '')} in {folder}: {problem}")
+        yield PackageFault(origin=origin, name=name, problem=problem, location=folder)
     yield from _torch(capture, document)
 
 
-def _package(capture: Capture, name: str, told: dict[str, str]) -> Iterator[Fact]:
+def _package(capture: Capture, name: str, told: dict[str, Any]) -> Iterator[Fact]:
     origin = capture.said(f"{name} {told['version']} in {told['location']}")
     yield Package(
         origin=origin,
@@ -84,9 +97,13 @@ def _package(capture: Capture, name: str, told: dict[str, str]) -> Iterator[Fact
         version=told["version"],
         location=told["location"],
         installer=told["installer"],
+        tag=told.get("tag", ""),
     )
     if name in ENGINES:
         yield Engine(origin=origin, name=name, version=told["version"])
+    for wanted, specifier in told.get("requires", ()):
+        words = capture.said(f"{name} {told['version']} requires {wanted}{specifier}")
+        yield Requirement(origin=words, package=name, version=told["version"], name=wanted, specifier=specifier)
 
 
 def _torch(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:

@@ -48,7 +48,11 @@ LABELS = (
     *("PyTorch version", "CUDA used to build PyTorch", "GPU models and configuration", "Nvidia driver version"),
     *("Intel GPU models onboard", "vLLM Version"),
 )
-FIRST = ("[pip3] numpy==", "[pip3] nvidia-cublas", "[pip3] nvidia-nccl", "[pip3] torch==", "[conda] nvidia-cublas")
+FIRST = (
+    *("[pip3] numpy==", "[pip3] nvidia-cublas==", "[pip3] nvidia-cublas-cu11", "[pip3] nvidia-cublas-cu12"),
+    *("[pip3] nvidia-nccl-cu11", "[pip3] nvidia-nccl-cu12", "[pip3] nvidia-nccl-cu13", "[pip3] torch=="),
+    "[conda] nvidia-cublas",
+)
 """Packages that a list has once: where its head is missing, one of them opens what is left."""
 DEVICES, DRIVER = "gpu models and configuration", "nvidia driver version"
 ONBOARD, DETECTED, INTEL = "intel gpu models onboard", "intel gpu models detected", "intel gpu models"

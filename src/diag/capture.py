@@ -22,6 +22,8 @@ from diag.text import Line
 
 QUOTE_CAP = 400
 """Characters of a line that evidence quotes."""
+HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half a character, as JSON may spell it: of a name that is no text there may be one without its other half."""
 
 Kind = Literal["command", "file", "measure", "text", "asked"]
 
@@ -160,6 +162,8 @@ class Capture(Taking, frozen=True, kw_only=True):
             found, _ = json.JSONDecoder().raw_decode(content, start) if start >= 0 else (None, 0)
         except (ValueError, RecursionError):
             return None
+        if found is not None and HALF.search(content):
+            found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
         return found if isinstance(found, dict) and found.get("schema") == schema else None
 
     def sha256(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from typing import Literal
 
@@ -71,6 +72,22 @@ class Undecided(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a check answers where the facts it needs are there and do not tell what it asks: never a pass."""
 
     reason: str
+
+
+class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A finding that somebody has decided to live with, until the end of a day and for a reason.
+
+    `id` is a rule's; `subject`, where given, must stand in the finding's subject.
+    """
+
+    id: str
+    until: dt.date
+    reason: str
+    subject: str = ""
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether it is about this finding, whether or not it has ended."""
+        return self.id == finding.check and self.subject in finding.subject
 
 
 class Broken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

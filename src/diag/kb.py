@@ -236,4 +236,7 @@ def references(path: Path, kinds: Mapping[str, type[Reference]]) -> Iterable[Ref
     for row in document["rows"]:
         told = {**common, **row}
         origin = Origin(capture=f"reference/{path.stem}", line=told.pop("__line__"))
+        for value in told.values():
+            if isinstance(value, dict):
+                value.pop("__line__", None)
         yield convert({"origin": to_builtins(origin), **told}, kind)

@@ -52,6 +52,16 @@ class Loaded:
     broken: tuple[Broken, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A root whose rules are not kept yet: checks of modules that were loaded, and modules that wait."""
+
+    root: Path
+    name: str
+    checks: list[tuple[Path, Check]] = field(default_factory=list)
+    rules: list[Path] = field(default_factory=list)
+
+
 def bundled() -> Path:
     """The root that comes with diag: inside the wheel, or the live checkout of an editable install."""
     checkout = HERE.parents[1]
@@ -93,7 +103,7 @@ def templates(root: Path) -> dict[str, Path]:
 
 
 class Shelf:
-    """The roots, opened: their code is loaded at once, their data when it is asked for.
+    """The roots, opened: what says which texts to take is loaded at once, the rules and their data when asked for.
 
     So the commands of a host can run while its rules are still read.
     """
@@ -107,13 +117,13 @@ class Shelf:
         self._later: list[Later] = []
         self._kinds: dict[str, type[Reference]] = dict(_references(vars(facts)))
         self._broken: list[Broken] = []
-        self._roots = [(root, self._add_code(root, f"diag_root_{number}")) for number, root in enumerate(folders)]
+        self._opened = [self._open(root, f"diag_root_{number}") for number, root in enumerate(folders)]
 
     def loaded(self) -> Loaded:
         """Everything that the roots hold."""
-        # A root's code and data are kept before those of the next, so that a later root never replaces an id.
-        while self._roots:
-            self._add_rules(*self._roots.pop(0))
+        # A root's rules and data are kept before those of the next, so that a later root never replaces an id.
+        while self._opened:
+            self._add_rules(self._opened.pop(0))
         return Loaded(
             self.probes,
             self._checks,
@@ -124,23 +134,29 @@ class Shelf:
             tuple(self._broken),
         )
 
-    def _add_code(self, root: Path, name: str) -> list[tuple[Path, Check]]:
-        """Keep the probes and deductions of a root's modules; its checks are returned, to be kept in their turn."""
-        checks: list[tuple[Path, Check]] = []
+    def _open(self, root: Path, name: str) -> _Opened:
+        """Keep the probes and deductions of a root's modules; its checks wait, and so do the modules of rules alone."""
+        opened = _Opened(root, name)
         if not _is_root(root):
             self._broken.append(Broken(where=str(root), error="not a root: it has no checks, kb or reports folder"))
         for part in (root / name for name in PARTS if (root / name).is_dir()):
             if not os.access(part, os.R_OK | os.X_OK):
                 self._broken.append(Broken(where=str(part), error="PermissionError: it cannot be read"))
         for path in _files(root / "checks", ".py"):
-            self._attempt(path, lambda path=path: checks.extend(self._add_module(path, root / "checks", name)))
+            if _holds_rules_alone(path):
+                opened.rules.append(path)
+            else:
+                self._attempt(path, lambda path=path: self._add_module(path, opened))
         self.templates = {**templates(root), **self.templates}
-        return checks
+        return opened
 
-    def _add_rules(self, root: Path, checks: Iterable[tuple[Path, Check]]) -> None:
+    def _add_rules(self, opened: _Opened) -> None:
         from diag import kb, matrix  # not above: they bring YAML, which takes as long to import as a child to start
 
-        for path, check in checks:
+        root = opened.root
+        for path in opened.rules:
+            self._attempt(path, lambda path=path: self._add_module(path, opened))
+        for path, check in opened.checks:
             self._attempt(path, lambda check=check: self._keep_checks([check]))
         for path in _files(root / "kb" / "entries", ".yaml"):
             self._attempt(path, lambda path=path: self._keep_checks([kb.load(path, root)]))
@@ -164,9 +180,9 @@ class Shelf:
         except BaseException as error:
             self._broken.append(Broken(where=str(path), error=_line(error)))
 
-    def _add_module(self, path: Path, folder: Path, name: str) -> Iterator[tuple[Path, Check]]:
-        slug = path.relative_to(folder).with_suffix("").as_posix()
-        module = _imported(path, f"{name}.{slug.replace('/', '.').replace('-', '_')}")
+    def _add_module(self, path: Path, opened: _Opened) -> None:
+        slug = path.relative_to(opened.root / "checks").with_suffix("").as_posix()
+        module = _imported(path, f"{opened.name}.{slug.replace('/', '.').replace('-', '_')}")
         self._kinds.update(_references(vars(module)))
         for value in vars(module).values():
             if isinstance(value, Probe):
@@ -176,7 +192,7 @@ class Shelf:
             elif isinstance(value, Check):
                 if value.id != slug.replace("_", "-"):
                     raise ValueError(f"check id {value.id!r} is not the file's path {slug.replace('_', '-')!r}")
-                yield path, value
+                opened.checks.append((path, value))
 
     def _keep_checks(self, checks: Iterable[Check]) -> None:
         for one in checks:
@@ -190,6 +206,15 @@ class Shelf:
     def _keep(self, shelf: dict[str, Any], key: str, value: Any, path: Path | None) -> None:
         if shelf.setdefault(key, value) is not value:
             raise ValueError(f"{key!r} is already held by an earlier file{f' than {path.name}' if path else ''}")
+
+
+def _holds_rules_alone(path: Path) -> bool:
+    """Whether a module only makes checks, as its source says: it can wait until they are asked for."""
+    try:
+        source = path.read_bytes()
+    except OSError:
+        return False
+    return b"@check(" in source and not any(word in source for word in (b"robe(", b"eduction("))
 
 
 def _line(error: BaseException) -> str:

@@ -80,6 +80,11 @@ class Probe:
     timeout: float = 15.0
 
     @property
+    def kind(self) -> Literal["command", "file", "measure"]:
+        """What its text is on a live host, as a capture names it."""
+        return "measure" if self.measure else "file" if self.path else "command"
+
+    @property
     def live(self) -> bool:
         """Whether a live host can be asked for this text."""
         return bool(self.command or self.path or self.measure)

@@ -6,11 +6,13 @@ The verdict is `fail` with a finding of severity error, else `incomplete` where 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgspec import Struct, field, json
+from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.check import Check, filled
@@ -27,6 +29,7 @@ from diag.finding import (
     Severity,
     Status,
     Value,
+    Waiver,
 )
 
 SourceKind = Literal["live", "bundle", "paste", "asked"]
@@ -69,8 +72,19 @@ class ReportedRemedy(Struct, frozen=True, kw_only=True):
     source: str
 
 
+class ReportedWaiver(Struct, frozen=True, kw_only=True):
+    """The waiver of a finding: its last day (ISO 8601), why, and whether that day is over."""
+
+    until: str
+    reason: str
+    ended: bool = False
+
+
 class ReportedFinding(Struct, frozen=True, kw_only=True):
-    """A finding in words; `values` are what filled them, `related` the ids of its consequences."""
+    """A finding in words; `values` are what filled them, `related` the ids of its consequences.
+
+    One whose waiver has not ended counts for neither verdict nor exit code.
+    """
 
     rank: int
     id: str
@@ -87,6 +101,12 @@ class ReportedFinding(Struct, frozen=True, kw_only=True):
     related: tuple[str, ...]
     values: dict[str, Value]
     fingerprint: str
+    waiver: ReportedWaiver | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts for verdict and exit code."""
+        return self.waiver is None or self.waiver.ended
 
 
 class ReportedResult(Struct, frozen=True, kw_only=True):
@@ -133,17 +153,27 @@ class Report(Struct, frozen=True, kw_only=True):
         """How many results have this status."""
         return sum(result.status == status for result in self.results)
 
+    def untouched(self) -> list[str]:
+        """The subjects (`torch`, `network`) that have checks which apply here, none of which could be judged."""
+        subjects: dict[str, set[Status]] = {}
+        for result in self.results:
+            subjects.setdefault(result.id.partition("/")[0], set()).add(result.status)
+        return sorted(name for name, ends in subjects.items() if "skip" in ends and ends.isdisjoint(("pass", "fail")))
+
     def exit_code(self, fail_on: FailOn = "error") -> int:
         """1 with a finding at or above `fail_on`, else 4 where incomplete, else 0."""
         counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
-        if any(finding.severity in counted for finding in self.findings):
+        if any(finding.severity in counted for finding in self.findings if finding.counts):
             return 1
         return 4 if self.incomplete else 0
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What a report is made from; `incomplete` names what kept the question from being answered."""
+    """What a report is made from; `incomplete` names what kept the question from being answered.
+
+    `waivers` are weighed on the day `today`.
+    """
 
     facts: Facts
     results: Sequence[Result]
@@ -152,18 +182,25 @@ class Judged:
     incomplete: Sequence[str] = ()
     machine: Sequence[MachineRow] = ()
     seconds: Mapping[str, float] | None = None
+    waivers: Sequence[Waiver] = ()
+    today: dt.date = dt.date.min
 
 
 def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **circumstances: Any) -> Report:
     """The finished document in one language; `circumstances` are `tool`, `command` and `source`."""
-    findings = ranked(judged.results, checks)
-    found = {finding.check for finding in findings}
+    ordered = ranked(judged.results, checks)
+    found = {finding.check for finding in ordered}
+    reported = [
+        replace(_finding(one, found, checks[one.check], language), waiver=_waiver(one, judged)) for one in ordered
+    ]
+    reported.sort(key=lambda one: not one.counts)
+    findings = tuple(replace(one, rank=rank) for rank, one in enumerate(reported, 1))
     return Report(
-        verdict=verdict([checks[one.check].severity for one in findings], judged.incomplete),
+        verdict=verdict([one.severity for one in findings if one.counts], judged.incomplete),
         incomplete=tuple(judged.incomplete),
         language="zh" if language == "zh" else "en",
         machine=tuple(judged.machine),
-        findings=tuple(_finding(rank, one, found, checks[one.check], language) for rank, one in enumerate(findings, 1)),
+        findings=findings,
         results=tuple(_result(result, checks[result.check], language) for result in judged.results),
         facts=_facts(judged.facts),
         captures=tuple(map(_capture, judged.captures)),
@@ -205,9 +242,18 @@ def ranked(results: Iterable[Result], checks: Mapping[str, Check]) -> list[Findi
     return sorted(findings, key=weight)
 
 
-def _finding(rank: int, finding: Finding, found: set[str], check: Check, language: str) -> ReportedFinding:
+def _waiver(finding: Finding, judged: Judged) -> ReportedWaiver | None:
+    """The waiver of a finding: of several the one that lasts longest."""
+    covering = [one for one in judged.waivers if one.covers(finding)]
+    if not covering:
+        return None
+    last = max(covering, key=lambda one: one.until)
+    return ReportedWaiver(until=last.until.isoformat(), reason=last.reason, ended=last.until < judged.today)
+
+
+def _finding(finding: Finding, found: set[str], check: Check, language: str) -> ReportedFinding:
     return ReportedFinding(
-        rank=rank,
+        rank=0,
         id=check.id,
         kind=check.kind,
         severity=check.severity,

@@ -128,7 +128,7 @@ class LiveHost:
         return Capture.of(
             key,
             outcome.stdout,
-            kind="measure" if probe.measure else "command",
+            kind=probe.kind,
             command=" ".join(command.argv),
             exit_code=outcome.exit_code,
             error=outcome.error,

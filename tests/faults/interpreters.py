@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .fault import BOUND, CUT, STOPPED, Fault
+from .fault import BOUND, CUT, KEY, STOPPED, Fault
 
 PYTHON = """\
 #!/bin/sh
@@ -50,7 +50,7 @@ def odd(name: str, made: str, *, soak: bool = False) -> Fault:
     """The same, of one whose metadata are spoiled while its import goes well, if not far."""
     bare = {"torch/devices": "AttributeError: module 'torch' has no attribute '_C'"}
     made = f"cd $BOX/torch/*info; {made}"
-    return torch(name, VERSION, "", made=made, exit=4, finds=(), unavailable=bare, soak=soak)
+    return torch(name, VERSION, "", made=made, finds=("torch/devices-crash",), unavailable=bare, soak=soak)
 
 
 def interpreter(name: str, text: str, reason: str, **more: object) -> Fault:
@@ -135,6 +135,22 @@ INTERPRETERS = (
     interpreter("dies by SIGSEGV", "#!/bin/sh\nkill -SEGV $$\n", "killed by SIGSEGV", soak=True),
     interpreter("names an interpreter that is missing", "#!$BOX/none/such\n", "OSError: "),
     interpreter("has no standard library", NO_LIBRARY, "exit code 1: ModuleNotFoundError: No module named 'encodings'"),
+    Fault(
+        "the interpreter has a name that is no text",
+        files={"bin/p\udcff": PYTHON, "torch/torch.py": NO_TORCH},
+        options=("--python", "$BOX/bin/p\udcff"),
+        answered=("packages",),
+    ),
+    Fault(
+        "the interpreter has a name that is no text, and a bundle is made",
+        files={"bin/p\udcff": PYTHON, "torch/torch.py": NO_TORCH},
+        command=("bundle", "-o", "b.tar.gz"),
+        options=("--python", "$BOX/bin/p\udcff"),
+        exit=0,
+        document="",
+        incomplete="",
+        writes=("cwd/b.tar.gz", KEY),
+    ),
     Fault(
         "the interpreter is missing", options=EXAMINED, exit=2, document="", incomplete="", stderr="--python", writes=()
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .fault import KEY, STOPPED, Fault
 
+UNCACHED = {"exit": 1, "finds": ("host/cache-not-writable",), "writes": ()}
 REFUSED = "dmesg: read kernel buffer failed: Operation not permitted"
 NAMESPACE = ("a mount namespace",)
 POWERLESS = 'set -- setpriv --bounding-set=-all --inh-caps=-all "$@"'
@@ -87,7 +88,7 @@ MACHINES = (
     ),
     apart("no /sys", "mount -t tmpfs none /sys", answered=("proc/meminfo",)),
     apart("no /dev/shm", DEVICES, answered=("proc/meminfo",)),
-    apart("every file system is read-only", "mount -o remount,bind,ro /", writes=()),
+    apart("every file system is read-only", "mount -o remount,bind,ro /", **UNCACHED),
     apart(
         "the root folder of a user's own is unreadable",
         "mkdir -p $HOME/.config/diag/checks; mount -t tmpfs -o mode=000 none $HOME/.config",
@@ -96,7 +97,7 @@ MACHINES = (
     without("HOME is not there", HOME="$BOX/none/such"),
     without("HOME is a file", HOME="/etc/hostname"),
     without("HOME is relative", HOME="no/such"),
-    machine("the cache is a file", made="touch $BOX/home/.cache", writes=()),
+    machine("the cache is a file", made="touch $BOX/home/.cache", **UNCACHED),
     machine("the key in the cache is a folder", made="mkdir -p $BOX/home/.cache/diag/redact.key", writes=()),
     machine(
         "the key in the cache is a pipe",
@@ -122,14 +123,14 @@ MACHINES = (
 )
 
 LIMITS = (
-    apart("an ordinary user (nobody)", NOBODY + 'set -- $as "$@"', needs=(*NAMESPACE, "setpriv"), writes=()),
+    apart("an ordinary user (nobody)", NOBODY + 'set -- $as "$@"', needs=(*NAMESPACE, "setpriv"), **UNCACHED),
     machine("root without its capabilities", POWERLESS, needs=("setpriv",)),
     apart(
         "an ordinary user with 3 processes",
         NOBODY + 'set -- prlimit --nproc=3 $as "$@"',
         needs=(*NAMESPACE, "setpriv"),
         answered=("packages", "container", "df"),
-        writes=(),
+        **UNCACHED,
     ),
     apart(
         "an ordinary user with 1 process",

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from diag import spawn
+from diag.capture import Capture
 from diag.spawn import Command, Outcome, run
 
 HUNGRY = "held = []\nwhile True: held.append(b'x' * 2**20)"
@@ -61,3 +62,8 @@ def test_where_there_is_no_further_process_the_next_waits(monkeypatch: pytest.Mo
         f"{n}\n" for n in range(5)
     ]
     assert time.monotonic() - began < 5
+
+
+def test_half_a_character_in_a_document_is_none() -> None:
+    document = Capture.of("key", r'{"schema": "s/1", "whole": "\ud83d\ude00", "half": "a\udcff"}').document("s/1")
+    assert document == {"schema": "s/1", "whole": "\U0001f600", "half": "a?"}

@@ -8,7 +8,24 @@ from typing import Any
 import click
 
 from diag import __version__
-from diag.cli.options import NO_REDACT, ROOT, Bounds, Content, Live, Output, grouped, place, told
+from diag.cli.options import (
+    EXPECT,
+    LAUNCH,
+    NO_REDACT,
+    ROOT,
+    TIMEOUT,
+    Bounds,
+    Content,
+    Live,
+    Output,
+    grouped,
+    place,
+    told,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diag.cli.examine import Question
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -20,18 +37,29 @@ def app() -> None:
 @app.command("env-check")
 @click.argument("source", nargs=-1, callback=told)
 @grouped(output=Output, content=Content, bounds=Bounds, live=Live)
-@click.option("--launch", metavar="COMMAND", help='What is about to be started: "ENGINE serve MODEL …".')
-def env_check(source: tuple[str, ...], launch: str | None, live: Live, **asked: Any) -> int:
+@LAUNCH
+@EXPECT
+def env_check(
+    source: tuple[str, ...], live: Live, bounds: Bounds, output: Output, content: Content, **given: Any
+) -> int:
     """Examine this host, or each SOURCE (a bundle, a text file, - for stdin), and name what is wrong.
 
     Each SOURCE is about a machine of its own: cat texts of one machine into one.
     """
     from diag.cli import examine
 
-    if source and live != Live(quick=False, deep=False, python=None):
-        raise click.UsageError("--quick, --deep and --python are about this host, not about a SOURCE")
-    question = examine.Question(command="env-check", sources=source, launch=launch)
-    return examine.run(question, live=live, **asked)
+    question = asked(source, live, given)
+    return examine.run(question, output=output, content=content, bounds=bounds, live=live)
+
+
+def asked(source: tuple[str, ...], live: Live, given: dict[str, Any]) -> Question:
+    """The question that sources and options make; what is asked about is taken out of the options given."""
+    from diag.cli.examine import Question
+
+    if source and live != Live():
+        raise click.UsageError("--quick, --deep, --python and --container are about this host, not about a SOURCE")
+    texts = {key: text for key in ("launch", "expect") if (text := given.pop(key)) is not None}
+    return Question(command="env-check", sources=source, texts=texts)
 
 
 @app.command()
@@ -77,6 +105,32 @@ def checks_show(id: str, root: tuple[Path, ...]) -> int:
     from diag.cli import catalogue
 
     return catalogue.shown(id, root)
+
+
+@checks.command("why")
+@click.argument("id", metavar="ID")
+@click.argument("source", nargs=-1, callback=told)
+@grouped(content=Content, live=Live)
+@LAUNCH
+@EXPECT
+@ROOT
+@TIMEOUT
+def checks_why(id: str, source: tuple[str, ...], live: Live, content: Content, **given: Any) -> int:
+    """Say why the rule ID fired, stayed silent or was skipped on this host, or on each SOURCE."""
+    from diag.cli import why
+
+    question = asked(source, live, given)
+    return why.run(id, question, content=content, bounds=Bounds(**given), live=live)
+
+
+@checks.command("new")
+@click.argument("id", metavar="ID")
+@click.option("--root", callback=place, metavar="DIR", help="The root to write into; without it the user's own.")
+def checks_new(id: str, root: Path | None) -> int:
+    """Write the skeleton of a check: one file, to be filled with vectors, wording and the question."""
+    from diag.cli import skeleton
+
+    return skeleton.write(id, root)
 
 
 @app.command()

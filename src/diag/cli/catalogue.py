@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import json
@@ -12,6 +13,7 @@ from diag.cli.emit import write
 from diag.cli.opening import load
 from diag.cli.options import Bounds
 from diag.errors import DiagError
+from diag.plugins import Loaded
 
 
 def listed(roots: Sequence[Path]) -> int:
@@ -26,11 +28,16 @@ def listed(roots: Sequence[Path]) -> int:
 
 def shown(id: str, roots: Sequence[Path]) -> int:
     """All about one rule."""
-    checks = load(Bounds(root=tuple(roots))).checks
-    if id not in checks:
-        raise DiagError(f"no check {id!r} (diag checks list)")
-    write(_described(checks[id]))
+    write(_described(one_of(load(Bounds(root=tuple(roots))), id)))
     return 0
+
+
+def one_of(loaded: Loaded, id: str) -> Check:
+    """The rule of this id; another id is a mistake."""
+    if id in loaded.checks:
+        return loaded.checks[id]
+    near = get_close_matches(id, loaded.checks, 1)
+    raise DiagError(f"no check {id!r}" + (f"; did you mean {near[0]!r}?" if near else " (diag checks list)"))
 
 
 def _described(check: Check) -> str:

@@ -2,98 +2,139 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, convert, to_builtins
 
-from diag import __version__, bundle, engine, plugins, sources, summary
+from diag import __version__, engine, plugins, sources, summary
+from diag.check import Check
 from diag.cli import progress
 from diag.cli.emit import check_output, emit
 from diag.cli.opening import (
     ahead,
+    asked_about,
     deadline_of,
     live_host,
     now,
     open_roots,
     open_sources,
-    planned,
     rules,
     selected,
     within,
 )
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
+from diag.cli.settings import known_waivers, settings
+from diag.cli.unanswered import lost, unanswered
 from diag.engine import Examination
 from diag.errors import TimeUp
-from diag.facts import Accelerator, Facts, Host, Python, Reference
-from diag.finding import Broken
-from diag.learn import key_of
-from diag.plugins import Loaded
+from diag.facts import Facts, Host
+from diag.finding import Waiver
+from diag.plugins import Loaded, Shelf
 from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
 from diag.text import printable
 
-STOPPED = "stopped"
-
 
 class Question(Struct, frozen=True, kw_only=True):
-    """What is asked: the command, its sources (this host where there are none), and what is about to be started."""
+    """What is asked: the command, its sources (this host where there are none), and the texts asked about, by key."""
 
     command: str
     sources: tuple[str, ...] = ()
-    launch: str | None = None
+    texts: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was opened and loaded, and what it says; `waivers` are those of the settings."""
+
+    opened: Sequence[sources.Source]
+    loaded: Loaded
+    examination: Examination
+    waivers: Sequence[Waiver] = ()
 
 
 def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, live: Live) -> int:
     """Examine and report; the exit code says what was found."""
     templates: Mapping[str, Path] = plugins.templates(plugins.bundled())
+    decided = settings()
+
+    def opening(shelf: Shelf) -> None:
+        check_output(output, shelf.templates, list(map(Path, asked.sources)))
+
+    def choose(loaded: Loaded) -> list[Check]:
+        return selected(loaded.checks.values(), bounds, decided)
+
     try:
         # What foreign code prints must not stand in the document.
         with within(bounds.timeout), redirect_stdout(sys.stderr):
-            opened = sources_of(asked, bounds, live)
-            loaded, examination = examined(opened, output, bounds, asked)
-            templates = loaded.templates
-            report = reported(asked, opened, loaded, examination, content)
+            found = examined(asked, bounds, live, choose=choose, opening=opening)
+            templates = found.loaded.templates
+            found = replace(found, waivers=known_waivers(decided.waive, found.loaded.checks))
+            report = reported(asked, found, content)
     except TimeUp:
         report = cut_short(asked, content)
     with within(bounds.timeout):
         return emit(report, output, templates)
 
 
-def sources_of(asked: Question, bounds: Bounds, live: Live) -> list[sources.Source]:
-    """What is examined: the sources named, or this host."""
+def examined(
+    asked: Question,
+    bounds: Bounds,
+    live: Live,
+    *,
+    choose: Callable[[Loaded], list[Check]],
+    opening: Callable[[Shelf], None] = lambda shelf: None,
+) -> Examined:
+    """The sources, judged by the rules chosen; a host's commands run while the rules are still read."""
     deadline = deadline_of(bounds)
-    return open_sources(asked.sources, deadline) if asked.sources else [live_host(live, deadline)]
+    opened = open_sources(asked.sources, deadline) if asked.sources else [live_host(live, deadline)]
+    shelf = open_roots(bounds)
+    opening(shelf)
+    with ExitStack() as begun:
+        probes = tuple(shelf.probes.values())
+        streams = [begun.enter_context(ahead(one.captures(probes))) for one in opened]
+        loaded = rules(shelf)
+        chosen = choose(loaded)
+        if asked.texts:
+            opened.append(asked_about(asked.texts, loaded))
+            streams.append(opened[-1].captures(()))
+        with progress.shown("examining this host" if opened[0].kind == "live" else "reading"):
+            return Examined(opened, loaded, engine.examine(chain.from_iterable(streams), loaded, chosen))
 
 
-def reported(
-    asked: Question, opened: list[sources.Source], loaded: Loaded, examination: Examination, content: Content
-) -> Report:
+def reported(asked: Question, found: Examined, content: Content) -> Report:
     """The report of an examination, as it may leave."""
+    examination, checks = found.examination, found.loaded.checks
     judged = Judged(
         facts=examination.facts,
         results=examination.results,
         captures=examination.captures,
-        broken=(*examination.broken, *_lost(opened)),
-        incomplete=unanswered(opened, examination, WORDS[content.lang]),
+        broken=(*examination.broken, *lost(found.opened)),
+        incomplete=unanswered(found.opened, examination, checks, WORDS[content.lang]),
         machine=summary.machine(examination.facts, content.lang),
         seconds=examination.seconds,
+        waivers=found.waivers,
+        today=dt.date.fromisoformat(now()[:10]),
     )
-    name = ", ".join(one.name for one in opened if one.kind != "asked")
-    source = Source(kind=opened[0].kind, name=name, taken_at=now())
-    report = assemble(
-        judged, loaded.checks, language=content.lang, tool=__version__, command=asked.command, source=source
-    )
-    if content.no_redact:
-        return report
-    told = tuple(host.name for host in examination.facts.all(Host) if host.name)
-    known = opened[0].known
-    return redacted(report, Known(known.hosts + told, known.users, known.homes))
+    name = ", ".join(one.name for one in found.opened if one.kind != "asked")
+    source = Source(kind=found.opened[0].kind, name=name, taken_at=now())
+    report = assemble(judged, checks, language=content.lang, tool=__version__, command=asked.command, source=source)
+    return report if content.no_redact else redacted(report, known(found))
+
+
+def known(found: Examined) -> Known:
+    """What of the machines must not leave them by name: what the source knows, and the hosts that facts tell of."""
+    told = tuple(host.name for host in found.examination.facts.all(Host) if host.name)
+    own = found.opened[0].known
+    return Known(own.hosts + told, own.users, own.homes)
 
 
 def cut_short(asked: Question, content: Content) -> Report:
@@ -103,53 +144,6 @@ def cut_short(asked: Question, content: Content) -> Report:
     source = Source(kind="paste" if asked.sources else "live", name=what, taken_at=now())
     report = assemble(judged, {}, language=content.lang, tool=__version__, command=asked.command, source=source)
     return report if content.no_redact else redacted(report, NOTHING_KNOWN)
-
-
-def _lost(opened: Sequence[sources.Source]) -> Iterator[Broken]:
-    for one in opened:
-        if isinstance(one, bundle.Bundle):
-            yield from one.broken
-
-
-def examined(
-    opened: list[sources.Source], output: Output, bounds: Bounds, asked: Question
-) -> tuple[Loaded, Examination]:
-    """All that was loaded, and what it says of the sources; a host's commands run while the rules are still read."""
-    shelf = open_roots(bounds)
-    check_output(output, shelf.templates, list(map(Path, asked.sources)))
-    with ExitStack() as begun:
-        probes = tuple(shelf.probes.values())
-        streams = [begun.enter_context(ahead(one.captures(probes))) for one in opened]
-        loaded = rules(shelf)
-        chosen = selected(loaded.checks.values(), bounds)
-        if asked.launch is not None:
-            opened.append(planned(asked.launch, loaded))
-            streams.append(opened[-1].captures(()))
-        with progress.shown("examining this host" if opened[0].kind == "live" else "reading"):
-            return loaded, engine.examine(chain.from_iterable(streams), loaded, chosen)
-
-
-def unanswered(opened: Sequence[sources.Source], examination: Examination, words: Mapping[str, str]) -> list[str]:
-    """Why the question could not be answered, empty where it was."""
-    reasons = []
-    facts = examination.facts
-    stopped = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
-    stopped += [one.name for one in opened if isinstance(one, sources.Paste) and one.stopped]
-    if stopped:
-        reasons.append(words["time bound"].format(stopped=", ".join(stopped)))
-    if lost := [one.where for one in _lost(opened)]:
-        reasons.append(words["damaged"].format(lost=", ".join(lost[:5])))
-    if opened[0].kind == "live" and facts.first(Python) is None:
-        reasons.append(words["no interpreter"])
-    if all(isinstance(fact, Reference) for fact in facts):
-        return [*reasons, words["nothing known"]]
-    without = [scope for scope in facts.scopes() if facts.within(scope).first(Accelerator) is None]
-    if without:
-        named = f" ({', '.join(without)})" if without != [""] else ""
-        reasons.append(words["no accelerator"].format(scopes=named))
-    if not any(result.status in ("pass", "fail") for result in examination.results):
-        reasons.append(words["nothing judged"])
-    return reasons
 
 
 def redacted(report: Report, known: Known) -> Report:

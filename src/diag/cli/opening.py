@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from itertools import chain
@@ -19,16 +19,22 @@ from diag.capture import Capture
 from diag.check import Check
 from diag.cli.options import Bounds, Live
 from diag.cli.place import config_folder, target_python
+from diag.cli.settings import Settings
 from diag.errors import DiagError, TimeUp
-from diag.facts import LaunchCommand
+from diag.facts import Expected, Fact, LaunchCommand
 from diag.learn import learn
 from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
 from diag.sources import LiveHost
 from diag.text import decode, printable
 
-LAUNCH_CAP = 2**17
-"""Characters of a launch line: the kernel takes no longer argument either."""
+ASKED_CAP = 2**17
+"""Characters of what is asked about: the kernel takes no longer argument either."""
+ASKED: Mapping[str, tuple[type[Fact], str]] = {
+    "launch": (LaunchCommand, "no engine is started in it, or a quote is open"),
+    "expect": (Expected, "it is not COUNTxNAME, such as 8xH200"),
+}
+"""What an option must tell, and what is wrong where it does not."""
 GRACE = 2.0
 """Seconds that children and readers have, beyond the bound, to come to the end they were told of."""
 
@@ -56,14 +62,15 @@ def load(bounds: Bounds) -> Loaded:
     return rules(open_roots(bounds))
 
 
-def selected(checks: Iterable[Check], bounds: Bounds) -> list[Check]:
-    """The checks whose ids the user wants; a prefix that fits none is a mistake."""
+def selected(checks: Iterable[Check], bounds: Bounds, decided: Settings) -> list[Check]:
+    """The checks whose ids the user wants, now or by the settings; a prefix that fits none is a mistake."""
     checks = list(checks)
-    for prefix in (*bounds.select, *bounds.ignore):
+    select, ignore = bounds.select or decided.select, (*bounds.ignore, *decided.ignore)
+    for prefix in (*select, *ignore):
         if not any(check.id.startswith(prefix) for check in checks):
             raise DiagError(f"no check begins with {prefix!r} (diag checks list)")
-    wanted = bounds.select or ("",)
-    return [one for one in checks if one.id.startswith(wanted) and not one.id.startswith(bounds.ignore)]
+    wanted = select or ("",)
+    return [one for one in checks if one.id.startswith(wanted) and not one.id.startswith(ignore)]
 
 
 def open_sources(asked: Sequence[str], deadline: float | None) -> list[sources.Source]:
@@ -87,11 +94,15 @@ def _opened(asked: str, name: str, several: bool, deadline: float | None) -> sou
     return sources.paste(path, name, deadline)
 
 
-def live_host(live: Live, deadline: float | None) -> LiveHost:
-    """This host, as far as the level allows to look at it."""
+def live_host(live: Live, deadline: float | None) -> sources.Source:
+    """This host, or a container of it, as far as the level allows to look at it."""
     if live.quick and live.deep:
         raise DiagError("--quick and --deep exclude each other")
     costs = COSTS[:1] if live.quick else COSTS
+    if live.container:
+        from diag import inside
+
+        return inside.opened(live.container, python=live.python or "python3", costs=costs, deadline=deadline, now=now)
     return LiveHost(target_python(live.python), sys.executable, costs, deadline, now)
 
 
@@ -131,13 +142,17 @@ def ahead(captures: Iterable[Capture]) -> Iterator[Iterable[Capture]]:
             rest.close()
 
 
-def planned(launch: str, loaded: Loaded) -> sources.Asked:
-    """The launch line that is asked about; one that no probe understands is a mistake."""
-    if len(launch) > LAUNCH_CAP:
-        raise DiagError(f"--launch: {len(launch)} characters are no launch line")
-    asked = sources.Asked({"launch": decode(launch.encode("utf-8", "surrogateescape"))})
-    if learn(asked.captures(()), loaded).facts.first(LaunchCommand) is None:
-        raise DiagError("--launch: no engine is started in it, or a quote is open")
+def asked_about(texts: Mapping[str, str], loaded: Loaded) -> sources.Asked:
+    """What the user asks about; a text that no probe understands is a mistake."""
+    for key, text in texts.items():
+        if len(text) > ASKED_CAP:
+            raise DiagError(f"--{key}: {len(text)} characters are too many")
+    asked = sources.Asked({key: decode(text.encode("utf-8", "surrogateescape")) for key, text in texts.items()})
+    told = learn(asked.captures(()), loaded).facts
+    for key in texts:
+        kind, mistake = ASKED[key]
+        if told.first(kind) is None:
+            raise DiagError(f"--{key}: {mistake}")
     return asked
 
 

@@ -64,14 +64,20 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 class Live(Struct, frozen=True, kw_only=True):
-    """How much of this host is looked at, and which interpreter."""
+    """How much of this host is looked at, which interpreter, and in which container."""
 
-    quick: bool
-    deep: bool
-    python: str | None
+    quick: bool = False
+    deep: bool = False
+    python: str | None = None
+    container: str | None = None
 
 
 ROOT = click.option("--root", callback=place, multiple=True, metavar="DIR", help="A further root: checks, kb, reports.")
+TIMEOUT = click.option(
+    "--timeout", type=float, callback=bound, metavar="SECONDS", help="A bound on the whole run, in seconds."
+)
+LAUNCH = click.option("--launch", metavar="COMMAND", help='What is about to be started: "ENGINE serve MODEL …".')
+EXPECT = click.option("--expect", metavar="COUNTxNAME", help='Accelerators that must be there: "8xH200".')
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Leave names, addresses and secrets as they were read.")
 OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
     Output: (
@@ -107,9 +113,7 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
             help="No checks whose id begins so (repeatable).",
         ),
         ROOT,
-        click.option(
-            "--timeout", type=float, callback=bound, metavar="SECONDS", help="A bound on the whole run, in seconds."
-        ),
+        TIMEOUT,
     ),
     Live: (
         click.option("--quick", is_flag=True, help="No torch import; no device is touched."),
@@ -120,6 +124,9 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
             metavar="PATH",
             help="The interpreter to examine, where torch and the engine live. Without it: diag's own if it has torch, "
             "else that of the active environment, else python3.",
+        ),
+        click.option(
+            "--container", callback=told, metavar="ID", help="Examine inside this running container of the host."
         ),
     ),
 }

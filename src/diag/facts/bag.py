@@ -7,7 +7,10 @@ from typing import Any, TypeVar
 
 from diag.facts.base import Fact
 from diag.facts.device import Accelerator, distinct
+from diag.facts.engine import LaunchArguments
+from diag.facts.host import Listing, Setting
 from diag.facts.software import Package
+from diag.facts.text import Text
 
 F = TypeVar("F", bound=Fact)
 
@@ -44,6 +47,21 @@ class Facts:
     def package(self, name: str) -> Package | None:
         """The installed distribution of this name (PEP 503 form), or None where none was told."""
         return next((package for package in self.all(Package) if package.name == name), None)
+
+    def environment(self) -> dict[str, Setting]:
+        """The variables of the environment by name; what a launch sets for itself outdoes the others."""
+        settings = [one for one in self.all(Setting) if one.kind == "environment"]
+        for launch in self.all(LaunchArguments):
+            settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
+        return {one.name: one for one in settings}
+
+    def whole(self, kind: str) -> bool:
+        """Whether all facts of a kind were told, so that what is not among them is not there: see `Listing`."""
+        return any(one.kind == kind for one in self.all(Listing))
+
+    def read(self, kind: str) -> bool:
+        """Whether a text of a kind (`kernel-log`) was read, so that what it does not tell did not happen."""
+        return any(kind in one.kinds for one in self.all(Text))
 
     def adding(self, more: Iterable[Fact]) -> Facts:
         """A new bag that holds these facts and more."""

@@ -105,7 +105,8 @@ class CacheFolder(Passing, frozen=True, kw_only=True):
 class Listing(Passing, frozen=True, kw_only=True):
     """All facts of this kind that there are on the machine were told: what is not among them is not there.
 
-    `kind` is the name of their class (`DeviceNode`, `PciDevice`, `KernelModule`, `NetworkInterface`).
+    `kind` is the name of their class (`DeviceNode`, `PciDevice`, `KernelModule`, `NetworkInterface`), or `environment`
+    for the variables that bear on accelerators and engines.
     """
 
     kind: str

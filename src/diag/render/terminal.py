@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from diag.render import Look
-from diag.render.words import WORDS, judged
+from diag.render.words import WORDS, counted, judged, waiver
 from diag.report import Report, ReportedFinding
 from diag.text import plain
 
@@ -45,14 +45,14 @@ def render(report: Report, look: Look) -> str:
 
 def _rows(report: Report) -> Iterator[Row]:
     words = WORDS[report.language]
-    noun = words["finding" if len(report.findings) == 1 else "findings"]
-    count = f"{len(report.findings)} {noun}" if report.findings else words["no findings"]
-    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {count}", STYLES[report.verdict])
+    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
     for reason in report.incomplete:
         yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])
+    if untouched := report.untouched():
+        yield Row(f"  {words['untouched']}: ", ", ".join(untouched), STYLES["faint"])
     for finding in report.findings:
         yield Row("", "")
-        yield from _finding(finding, words)
+        yield from _finding(finding, report.language)
     yield from _machine(report, words)
     yield Row("", "")
     for result in report.results:
@@ -64,12 +64,15 @@ def _rows(report: Report) -> Iterator[Row]:
     yield Row("", judged(report) + spent, text_style=STYLES["faint"])
 
 
-def _finding(finding: ReportedFinding, words: dict[str, str]) -> Iterator[Row]:
+def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
+    words = WORDS[language]
     subject = " ".join(filter(None, (finding.scope, finding.subject)))
     head = f"{finding.rank}. {words[finding.severity]}: "
     yield Row(head, (f"[{subject}] " if subject else "") + finding.summary, STYLES[finding.severity], "bold")
     sure = f"{words['confidence']}: {words[finding.confidence]}"
     yield Row("   ", f"{finding.id} ({sure})", text_style=STYLES["faint"])
+    if waived := waiver(finding, language):
+        yield Row("   ", waived, text_style=STYLES["warning"])
     yield Row(f"   {words['because']}: ", finding.cause)
     for one in finding.evidence:
         where = f"{one.capture}:{one.line}" if one.line else one.capture

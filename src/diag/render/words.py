@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diag.report import Report
+from diag.report import Report, ReportedFinding
 
 WORDS = {
     "en": {
@@ -33,10 +33,16 @@ WORDS = {
         "crashed": "crashed",
         "broken": "broken",
         "open": "not answered",
+        "untouched": "not judged",
+        "waived": "waived until {until}: {reason}",
+        "waiver ended": "its waiver ended on {until}: {reason}",
+        "counted": "{count} waived",
         "time bound": "the time bound was reached before all of {stopped} was read",
         "no accelerator": "no accelerator was seen{scopes}: whether a model can be served on one was not judged",
         "damaged": "not all of the bundle could be read: {lost}",
         "no interpreter": "the interpreter did not answer, so its packages were not judged",
+        "bus alone": "only the bus or device files show accelerators{scopes}: whether a driver answers was not told",
+        "expectation": "what was expected of the machine was not judged: {reason}",
         "nothing judged": "nothing in it could be judged by any check",
         "nothing known": "nothing in it is known to any probe",
     },
@@ -68,14 +74,36 @@ WORDS = {
         "crashed": "检查崩溃",
         "broken": "出错",
         "open": "未能回答",
+        "untouched": "未判定",
+        "waived": "已豁免至 {until}：{reason}",
+        "waiver ended": "豁免已于 {until} 到期：{reason}",
+        "counted": "其中 {count} 项已豁免",
         "time bound": "在读完 {stopped} 之前已达到时间上限",
         "no accelerator": "未发现加速器{scopes}，因此无法判定能否在加速器上运行模型",
         "damaged": "未能读取捆绑包的全部内容：{lost}",
         "no interpreter": "解释器没有应答，因此未能检查其中的软件包",
+        "bus alone": "仅总线或设备文件显示有加速器{scopes}，驱动是否应答未知",
+        "expectation": "无法判定机器是否符合预期：{reason}",
         "nothing judged": "其中没有任何检查可以判定的内容",
         "nothing known": "其中没有任何探针可以识别的内容",
     },
 }
+
+
+def counted(report: Report) -> str:
+    """How many findings there are, and how many of them are waived, in the report's language."""
+    words = WORDS[report.language]
+    noun = words["finding" if len(report.findings) == 1 else "findings"]
+    waived = sum(not one.counts for one in report.findings)
+    told = f"{len(report.findings)} {noun}" if report.findings else words["no findings"]
+    return told + (f" ({words['counted'].format(count=waived)})" if waived else "")
+
+
+def waiver(finding: ReportedFinding, language: str) -> str:
+    """What its waiver says, empty where it has none."""
+    one = finding.waiver
+    template = WORDS[language]["waiver ended" if one and one.ended else "waived"]
+    return template.format(until=one.until, reason=one.reason) if one else ""
 
 
 def judged(report: Report) -> str:

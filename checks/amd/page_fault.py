@@ -1,0 +1,101 @@
+"""A program on an AMD device reached for memory that it may not.
+
+## What it finds
+The page faults that amdgpu logs: one finding for each device, with the processes it names.
+
+## Why it matters
+The process is ended, or hangs; the same as a segmentation fault, on the device.
+
+## What it cannot know
+Which kernel it was. A fault without a process comes from the driver or from transfers between devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diag.api import Answer, Evidence, Facts, Finding, HardwareEvent, Remedy, Text, Undecided, check, device_name
+
+VLLM = """\
+[Fri Apr 17 19:56:43 2026] amdgpu 0000:65:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:200)
+[Fri Apr 17 19:56:43 2026] amdgpu 0000:65:00.0: amdgpu:  Process VLLM::EngineCor pid 7304 thread VLLM::EngineCor pid \
+7304
+[Fri Apr 17 19:56:43 2026] amdgpu 0000:65:00.0: amdgpu:   in page starting at address 0x00007ff512a02000 from client 10
+"""
+RETRY = """\
+[19277.981083] amdgpu 0000:3d:00.0: amdgpu: [mmhub0] retry page fault (src_id:0 ring:0 vmid:3 pasid:32790)
+[19277.981250] amdgpu 0000:3d:00.0: amdgpu:  for process python3.12 pid 6071 thread python3.12 pid 6071)
+[19277.981413] amdgpu 0000:3d:00.0: amdgpu:   in page starting at address 0x0000709843601000 from IH client 0x12 (VMC)
+"""
+DETAILS = """\
+[Tue Sep  9 02:30:28 2025] amdgpu 0000:66:00.0: amdgpu:  for process python3 pid 132532 thread python3 pid 132532)
+[Tue Sep  9 02:30:28 2025] amdgpu 0000:c6:00.0: amdgpu: VM_L2_PROTECTION_FAULT_STATUS:0x00341051
+"""
+
+
+@check(
+    "amd/page-fault",
+    severity="warning",
+    about="amd",
+    needs=(),
+    uses=(HardwareEvent, Text),
+    words={
+        "en": {
+            "title": "A program made an AMD device fault on a memory address",
+            "summary": "{device}: {count} page faults in the kernel log; process {process}",
+            "cause": "A kernel of the process reached outside its memory: a fault in the engine's kernels for this "
+            "model and device, or peer-to-peer transfers that the machine does not allow.",
+        },
+        "zh": {
+            "title": "程序在 AMD 设备上触发了缺页错误",
+            "summary": "{device}：内核日志中有 {count} 次缺页错误，进程 {process}",
+            "cause": "该进程的某个 kernel 越界访问显存：推理引擎针对该模型和设备的 kernel 有缺陷，或机器不允许点对点"
+            "传输。",
+        },
+    },
+    remedies=(
+        Remedy(
+            key="find-kernel",
+            title={
+                "en": "Find the kernel: start again with serialised launches and without graphs",
+                "zh": "定位出错的 kernel：以串行方式、关闭图捕获重新启动",
+            },
+            commands=("AMD_SERIALIZE_KERNEL=3 vllm serve … --enforce-eager",),
+            safety="manual",
+            verify="sudo dmesg | grep -i 'page fault'",
+        ),
+        Remedy(
+            key="newer",
+            title={
+                "en": "Try the engine's newest ROCm image, and an attention back end other than the default",
+                "zh": "尝试推理引擎最新的 ROCm 镜像，以及非默认的注意力后端",
+            },
+            safety="manual",
+            verify="sudo dmesg | grep -i 'page fault'",
+            source="https://github.com/ROCm/legacy-rocm-build/issues/6157",
+        ),
+    ),
+    sources=(
+        "https://github.com/ROCm/legacy-rocm-build/issues/6157",
+        "https://github.com/ROCm/legacy-rocm-build/issues/4021",
+    ),
+    explains=("device/job-hung",),
+    fires=(VLLM, RETRY),
+    silent=(DETAILS,),
+)
+def page_fault(facts: Facts) -> Iterator[Answer]:
+    """Gather the events, device by device."""
+    told: dict[str, list[HardwareEvent]] = {}
+    for event in facts.all(HardwareEvent):
+        if event.kind == "page-fault":
+            told.setdefault(event.address, []).append(event)
+    for address, events in told.items():
+        device = device_name(facts, address=address, vendor="amd")
+        processes = ", ".join([*dict.fromkeys(one.process for one in events if one.process)][:3])
+        yield Finding(
+            values={"device": device or "GPU", "count": len(events), "process": processes or "?"},
+            subject=device,
+            evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
+        )
+    if not told and not facts.read("kernel-log"):
+        yield Undecided(reason="the kernel's log was not read")

@@ -1,0 +1,22 @@
+"""What the user says that the machine must have: `--expect 8xH200`, asked for or in a text that says so.
+
+The name stands for words that must all be in a device's name or its maker's: `H200`, `A100-SXM4-80GB`, `Kunlun P800`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diag.api import Capture, Expected, Fact, Recognise, expression, probe
+
+ASKED = expression(r"^\s*(?P<count>[1-9][0-9]{0,4})\s*(?:[xX×*]\s*(?P<name>[A-Za-z][\w .\-()/]{1,60}?))?\s*$")
+OPTION = expression(r"(?:^|\s)--expect[= ]\s*(?P<quote>[\"']?)(?P<asked>[^\"']{1,80})(?P=quote)\s*$")
+
+
+@probe("expect", tells=(Expected,), recognise=Recognise(("--expect",), OPTION.pattern, each=True, lines=0))
+def expected(capture: Capture) -> Iterator[Fact]:
+    """The option's value, or the option itself at the end of a line."""
+    for line in capture.lines():
+        option = OPTION.search(line.text)
+        if found := ASKED.fullmatch(option["asked"] if option else capture.content):
+            yield Expected(origin=capture.origin(line), count=int(found["count"]), name=found["name"] or "")

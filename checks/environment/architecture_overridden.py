@@ -1,0 +1,113 @@
+"""The ROCm runtime takes every device for another architecture than it has.
+
+## What it finds
+`HSA_OVERRIDE_GFX_VERSION` in the environment or in a launch command.
+
+## Why it matters
+Kernels of another architecture run on the device: they abort (more registers than it has, illegal instructions), hang,
+or compute something else. The variable counts for all devices of the machine.
+
+## What it cannot know
+Whether the two architectures happen to agree. Where a device tells one that differs, the finding is sure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from diag.api import (
+    Accelerator,
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    LaunchArguments,
+    Platform,
+    Remedy,
+    Setting,
+    Unavailable,
+    Undecided,
+    Variable,
+    check,
+)
+
+OVERRIDE = "export HSA_OVERRIDE_GFX_VERSION=10.3.0\nexport HIP_VISIBLE_DEVICES=0\n"
+EMPTY = "HSA_OVERRIDE_GFX_VERSION=\nHIP_VISIBLE_DEVICES=0\n"
+CHILD = """\
+{"schema": "diag/environment/1", "variables": {"HIP_VISIBLE_DEVICES": "0,1", "HSA_FORCE_FINE_GRAIN_PCIE": "1"}}
+"""
+
+
+@check(
+    "environment/architecture-overridden",
+    severity="warning",
+    about="host",
+    needs=(Variable,),
+    uses=(Accelerator, LaunchArguments, Platform, Setting, Unavailable),
+    words={
+        "en": {
+            "title": "A variable makes the device pose as another architecture",
+            "summary": "{name}={value}: the runtime takes every device ({devices}) for {architecture}",
+            "cause": "It was set because the libraries were not built for this device, and stayed when they were.",
+        },
+        "zh": {
+            "title": "有环境变量使设备冒充其他架构",
+            "summary": "{name}={value}：运行时把所有设备（{devices}）都当作 {architecture}",
+            "cause": "由于软件库没有为该设备构建而设置了它，之后即使库已支持也没有取消。",
+        },
+    },
+    remedies=(
+        Remedy(
+            key="unset",
+            title={
+                "en": "Take it out, and install a torch and an engine that were built for the device",
+                "zh": "取消该变量，并安装为该设备构建的 torch 和推理引擎",
+            },
+            commands=("unset {name}", "rocminfo | grep gfx"),
+            safety="disruptive",
+            verify='python -c "import torch; print(torch.cuda.get_arch_list(), torch.ones(1, device=0) + 1)"',
+            source="https://github.com/cubiq/ComfyUI_InstantID/issues/71",
+        ),
+    ),
+    sources=(
+        "https://github.com/cubiq/ComfyUI_InstantID/issues/71",
+        "https://github.com/ROCm/ROCm/issues/3065",
+    ),
+    fires=(OVERRIDE,),
+    silent=(EMPTY, CHILD),
+)
+def architecture_overridden(facts: Facts) -> Iterator[Answer]:
+    """Look for the variable, and for what the devices say they are."""
+    settings = facts.environment()
+    absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
+    rows = [one for one in facts.all(Variable) if one.purpose == "override"]
+    for row in rows:
+        setting = settings.get(row.name)
+        if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
+            yield _finding(row, setting, facts)
+    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
+        yield Undecided(reason="the variable was not told, nor a whole environment")
+
+
+def _finding(row: Variable, setting: Setting, facts: Facts) -> Finding:
+    posed = _architecture(setting.value)
+    told = [one for one in facts.all(Accelerator) if one.architecture.startswith("gfx")]
+    other = [one for one in told if one.architecture != posed]
+    return Finding(
+        subject=row.name,
+        values={
+            "name": row.name,
+            "value": setting.value,
+            "architecture": posed,
+            "devices": ", ".join(sorted({one.architecture for one in told})) or "?",
+        },
+        confidence="high" if other else "medium",
+        evidence=(Evidence.of(setting), *map(Evidence.of, other[:1])),
+    )
+
+
+def _architecture(version: str) -> str:
+    """The name of an architecture from its version: 9.0.10 is gfx90a."""
+    major, *rest = (int(part) for part in version.split("."))
+    return f"gfx{major}" + "".join(f"{part:x}" for part in rest)

@@ -1,0 +1,100 @@
+"""The processor inside a GPU that runs the driver's firmware (GSP) does not answer.
+
+## What it finds
+Xid 119 and 120 in the kernel's log, and the driver's words that the heartbeat of the GSP timed out.
+
+## Why it matters
+Every call to the driver for that GPU waits and fails; `nvidia-smi` hangs, and so do engines at their start.
+
+## What it cannot know
+Whether firmware, driver or hardware is at fault; one that comes back after a reboot on the same GPU points at hardware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diag.api import Answer, Evidence, Facts, Finding, HardwareEvent, Remedy, Text, Undecided, check, device_name
+
+CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+CODES = {"119": "Xid 119", "120": "Xid 120"}
+
+TIMEOUT = """\
+[Sun Feb 23 16:24:18 2025] NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=nvidia-smi, Timeout after 6s of waiting \
+for RPC response from GPU4 GSP! Expected function 103 (GSP_RM_ALLOC) (0x2081 0x4).
+"""
+HEARTBEAT = """\
+Mar 21 21:42:01 kernel: NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out
+"""
+QUIET = """\
+[   38.174242] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.195.03  Release Build  \
+(dvs-builder@U22-I3-H04-03-1)  Sat Sep 20 00:47:16 UTC 2025
+"""
+
+
+@check(
+    "nvidia/gsp-timeout",
+    severity="error",
+    about="nvidia",
+    needs=(),
+    uses=(HardwareEvent, Text),
+    words={
+        "en": {
+            "title": "The processor inside a GPU does not answer the driver",
+            "summary": "{device}: the GSP timed out ({what}), {count}x in the kernel log",
+            "cause": "The firmware on the GPU's own processor (GSP) crashed or hangs; a GPU that is about to fall "
+            "off the bus looks the same at first.",
+        },
+        "zh": {
+            "title": "GPU 内部处理器（GSP）不应答驱动",
+            "summary": "{device}：GSP 超时（{what}），内核日志中出现 {count} 次",
+            "cause": "GPU 自带处理器（GSP）上的固件崩溃或挂起；即将掉卡的 GPU 起初也是同样的表现。",
+        },
+    },
+    remedies=(
+        Remedy(
+            key="reset",
+            title={
+                "en": "Stop everything that uses the GPU and reset it; if the reset hangs, power the machine off "
+                "and on",
+                "zh": "停止所有使用该 GPU 的进程并复位；若复位挂起，则断电重启机器",
+            },
+            commands=("sudo nvidia-smi --gpu-reset",),
+            safety="disruptive",
+            verify="timeout 30 nvidia-smi",
+            source=CATALOGUE,
+        ),
+        Remedy(
+            key="newer-driver",
+            title={
+                "en": "If it comes back: install a newer driver, whose firmware comes with it",
+                "zh": "若再次出现：安装更新的驱动（固件随驱动一起更新）",
+            },
+            safety="disruptive",
+            verify="sudo dmesg | grep -iE 'xid|gsp'",
+            source="https://github.com/NVIDIA/open-gpu-kernel-modules/issues/446",
+        ),
+    ),
+    sources=(CATALOGUE, "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/446"),
+    explains=("nvidia/driver-silent",),
+    fires=(TIMEOUT, HEARTBEAT),
+    silent=(QUIET,),
+)
+def gsp_timeout(facts: Facts) -> Iterator[Answer]:
+    """Gather what the driver logged of it, device by device."""
+    told: dict[str, list[HardwareEvent]] = {}
+    for event in facts.all(HardwareEvent):
+        if event.kind == "gsp-timeout" or (event.kind == "xid" and event.code in CODES):
+            told.setdefault(event.address, []).append(event)
+    unnamed = told.pop("", []) if len(told) > 1 else []
+    for place, (address, events) in enumerate(told.items()):
+        events += unnamed if not place else []
+        device = device_name(facts, address=address, vendor="nvidia")
+        what = ", ".join(dict.fromkeys(CODES.get(one.code, "heartbeat") for one in events))
+        yield Finding(
+            values={"device": device or "GPU", "what": what, "count": len(events)},
+            subject=device,
+            evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
+        )
+    if not told and not facts.read("kernel-log"):
+        yield Undecided(reason="the kernel's log was not read")

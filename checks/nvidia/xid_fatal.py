@@ -1,0 +1,154 @@
+"""The kernel logged an Xid after which a GPU cannot be used until it is reset.
+
+## What it finds
+Xid events for which NVIDIA's catalogue names a reset, a restart or service as the immediate action: one finding for
+each device and code, with how often. Those of NVLink, of the GSP, of memory that could not be repaired, of a device
+that is lost, and the announcement 154 have checks of their own.
+
+## Why it matters
+Jobs on that device fail or hang until the action was taken; one that comes back after it points at the hardware.
+
+## What it cannot know
+Whether the device was reset since: the log does not forget. Whether hardware, driver or program was at fault, where the
+catalogue leaves it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diag.api import (
+    Answer,
+    EventCode,
+    Evidence,
+    Facts,
+    Finding,
+    HardwareEvent,
+    Remedy,
+    Text,
+    Undecided,
+    check,
+    device_name,
+)
+
+CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+EITHER = {"either": "hardware, driver or application"}
+OWN = {"64", "74", "79", "119", "120", *map(str, range(144, 151))}
+"""Codes that have a check of their own."""
+
+CONTEXT_SWITCH = """\
+[Fri Aug 30 11:43:14 2024] NVRM: Xid (PCI:0000:cb:00): 109, pid=1797828, name=pt_main_thread, Ch 00000008, \
+errorString CTX SWITCH TIMEOUT, Info 0x58005
+"""
+DOUBLE_BIT = """\
+NVRM: Xid (PCI:0000:07:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been \
+detected on GPU in the framebuffer at physAddr 0x7fdf0de80 partition 5, subpartition 1
+"""
+PROGRAM = """\
+[93297.027938] NVRM: Xid (PCI:0000:43:00): 13, pid='<unknown>', name=<unknown>, Graphics Exception: ESR \
+0x52e7b0=0x101000e 0x52e7b4=0x4 0x52e7a8=0xc81eb60 0x52e7ac=0x1174
+"""
+QUIET = """\
+[   38.174242] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.195.03  Release Build  \
+(dvs-builder@U22-I3-H04-03-1)  Sat Sep 20 00:47:16 UTC 2025
+"""
+
+
+@check(
+    "nvidia/xid-fatal",
+    severity="error",
+    about="nvidia",
+    needs=(),
+    uses=(HardwareEvent, EventCode, Text),
+    words={
+        "en": {
+            "title": "A GPU reported a fault after which it must be reset",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
+            "cause": "The driver logs this Xid when the GPU met a fault that it does not recover from by itself. "
+            "NVIDIA's catalogue blames: {blames}. If it comes back after the reset, suspect the hardware.",
+        },
+        "zh": {
+            "title": "GPU 报告了必须复位才能恢复的故障",
+            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）",
+            "cause": "GPU 遇到无法自行恢复的故障时，驱动会记录该 Xid。NVIDIA 目录给出的责任方：{blames}。"
+            "若复位后再次出现，应怀疑硬件。",
+        },
+    },
+    remedies=(
+        Remedy(
+            key="reset",
+            title={
+                "en": "Stop everything that uses the GPU and reset it; where that is refused, reboot the machine",
+                "zh": "停止所有使用该 GPU 的进程并复位；若被拒绝则重启机器",
+            },
+            commands=("sudo nvidia-smi --gpu-reset -i {address}",),
+            safety="disruptive",
+            verify="nvidia-smi -q -i {address} | grep -A 3 -i 'recovery action'; sudo dmesg | grep -i xid",
+            source=CATALOGUE,
+        ),
+        Remedy(
+            key="reboot",
+            title={"en": "Restart the machine (or the virtual machine)", "zh": "重启机器（或虚拟机）"},
+            commands=("sudo reboot",),
+            safety="disruptive",
+            verify="sudo dmesg | grep -i xid",
+            source=CATALOGUE,
+        ),
+        Remedy(
+            key="service",
+            title={
+                "en": "Check that the GPU is seated and its power cables are connected; then ask your vendor",
+                "zh": "检查 GPU 是否插牢、供电线是否接好；随后联系厂商",
+            },
+            safety="manual",
+            verify="sudo dmesg | grep -i xid",
+            source=CATALOGUE,
+        ),
+        Remedy(
+            key="diagnose",
+            title={
+                "en": "If it comes back: run NVIDIA's diagnosis on the idle machine and give its result to your vendor",
+                "zh": "若再次出现：在空闲机器上运行 NVIDIA 诊断，并将结果提供给厂商",
+            },
+            commands=("dcgmi diag -r 3",),
+            safety="disruptive",
+            verify="sudo dmesg | grep -i xid",
+            source=CATALOGUE,
+        ),
+    ),
+    sources=(
+        CATALOGUE,
+        "https://github.com/leptonai/gpud/pull/46",
+        "https://github.com/NVIDIA/gpu-operator/issues/1146",
+    ),
+    fires=(CONTEXT_SWITCH, DOUBLE_BIT),
+    silent=(PROGRAM, QUIET),
+)
+def xid_fatal(facts: Facts) -> Iterator[Answer]:
+    """Look up each code in the vendor's catalogue."""
+    rows = {one.code: one for one in facts.all(EventCode) if one.kind == "xid" and one.fatal}
+    told: dict[tuple[str, str], list[HardwareEvent]] = {}
+    for event in facts.all(HardwareEvent):
+        if event.kind == "xid" and event.code in rows and event.code not in OWN:
+            told.setdefault((event.address, event.code), []).append(event)
+    for (address, code), events in told.items():
+        yield _finding(facts, address, rows[code], events)
+    if not told and not facts.read("kernel-log"):
+        yield Undecided(reason="the kernel's log was not read")
+
+
+def _finding(facts: Facts, address: str, row: EventCode, events: list[HardwareEvent]) -> Finding:
+    device = device_name(facts, address=address, vendor="nvidia")
+    shown = events[:1] if len(events) == 1 else [events[0], events[-1]]
+    values: dict[str, str | int | float] = {
+        "device": device or "GPU",
+        "code": row.code,
+        "name": row.name,
+        "count": len(events),
+    }
+    return Finding(
+        values={**values, "blames": EITHER.get(row.blames, row.blames), "address": address or "0"},
+        subject=device,
+        evidence=tuple(map(Evidence.of, shown)),
+        remedies=(row.action, "diagnose"),
+    )

@@ -1,0 +1,76 @@
+"""`diag checks new`: the skeleton of a check, one file in a root."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from diag.cli.emit import write as say
+from diag.cli.place import config_folder
+from diag.errors import DiagError
+from diag.output import written
+
+ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)+")
+SKELETON = '''\
+"""(The fault in one sentence, in the present tense.)
+
+## What it finds
+…
+
+## Why it matters
+…
+
+## What it cannot know
+…
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diag.api import Answer, Evidence, Facts, Finding, Host, Remedy, Undecided, check
+
+
+@check(
+    "{id}",
+    severity="warning",
+    about="{about}",
+    needs=(Host,),
+    words={{
+        "en": {{"title": "…", "summary": "… {{value}} …", "cause": "…"}},
+        "zh": {{"title": "…", "summary": "… {{value}} …", "cause": "…"}},
+    }},
+    remedies=(Remedy(title={{"en": "…", "zh": "…"}}, commands=("…",), safety="safe", verify="…"),),
+    sources=("https://…",),
+    # Texts as somebody would paste them: at least one that fires, and a near miss that is judged and stays silent.
+    fires=(),
+    silent=(),
+)
+def {function}(facts: Facts) -> Iterator[Answer]:
+    """(What is asked of the facts.)"""
+    for one in facts.all(Host):
+        if not one.kernel:
+            yield Undecided(reason="the kernel is not told")
+        elif one.kernel.startswith("2."):
+            yield Finding(values={{"value": one.kernel}}, evidence=(Evidence.of(one),))
+'''
+
+
+def write(id: str, root: Path | None) -> int:
+    """Write `checks/<id>.py`; a file that is there stays."""
+    if not ID.fullmatch(id):
+        raise DiagError(f"{id!r} is no id: it is SUBJECT/FAULT in lower case with dashes, such as site/fan-stopped")
+    folder = root or config_folder()
+    if folder is None:
+        raise DiagError("there is no config folder here; name a root with --root DIR")
+    path = folder / "checks" / f"{id.replace('-', '_')}.py"
+    if path.exists():
+        raise DiagError(f"{path} is there already")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    subject, _, fault = id.rpartition("/")
+    with written(path) as file:
+        skeleton = SKELETON.format(id=id, about=subject.partition("/")[0], function=fault.replace("-", "_"))
+        file.write(skeleton.encode())
+    named = f" --root {root}" if root else ""
+    say(f"{path}\nnext: fill it in, give it vectors, then: diag selftest{named}\n")
+    return 0

@@ -1,0 +1,136 @@
+"""A running container of this host as a source: looked at from inside, through its runtime's `exec`.
+
+Nothing is installed in it: one `exec` runs a program of the standard library (`measure/inside.py`) with a plan of all
+texts to take, and hands back what came of them. What it needs there is a `python3`, which every engine's image has.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diag.capture import Capture
+from diag.errors import DiagError
+from diag.probe import COSTS, Cost, Probe, Request
+from diag.redact import NOTHING_KNOWN, Known
+from diag.report import SourceKind
+from diag.sources import MEASURE, ONCE
+from diag.spawn import NEUTRAL, Command, Outcome, run
+
+RUNTIMES = ("docker", "podman", "nerdctl")
+HANDS = MEASURE / "inside.py"
+BOOT = """\
+import base64, json, sys, zlib
+plan = json.loads(zlib.decompress(base64.b85decode(sys.argv[1])))
+names = {}
+exec(plan["hands"], names)
+names["main"](plan)
+"""
+LONGEST = 120_000
+"""Bytes of a plan: an argument of a program may have 128 KiB."""
+SPARE = 20.0
+"""Seconds beyond the longest step: steps wait for one another."""
+KEEP = 64 * 2**20
+"""Bytes kept of what all steps wrote."""
+ASKING = 10.0
+"""Seconds that a runtime has to say whether it knows a container."""
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A running container. `python` is the interpreter in it; `deadline` is monotonic time."""
+
+    runtime: str
+    container: str
+    python: str = "python3"
+    costs: tuple[Cost, ...] = COSTS
+    deadline: float | None = None
+    now: Callable[[], str] = lambda: ""
+    kind: SourceKind = "live"
+    known: Known = NOTHING_KNOWN
+
+    @property
+    def name(self) -> str:
+        """The container as its runtime knows it."""
+        return f"{self.runtime} {self.container}"
+
+    def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
+        """All but the active ones in one go, then these one by one and stage by stage."""
+        wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
+        passive = [probe for probe in wanted if probe.cost != "active"]
+        steps = [_step(probe) for probe in passive]
+        for probe, told in zip(passive, self._taken(steps), strict=True):
+            yield self._capture(probe.key, probe, told)
+        for probe in wanted:
+            if probe.cost == "active":
+                yield from self._stages(probe)
+
+    def _stages(self, probe: Probe) -> Iterator[Capture]:
+        taken: list[Capture] = []
+        while request := probe.next(tuple(taken)) if probe.next else (None if taken else ONCE):
+            (told,) = self._taken([_step(probe, request)])
+            key = f"{probe.key}#{len(taken) + 1}" if probe.next else probe.key
+            taken.append(self._capture(key, probe, told))
+            yield taken[-1]
+            if told["error"]:
+                return
+
+    def _taken(self, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What came of each step; where the whole was stopped, that of each."""
+        plan = json.dumps({"hands": HANDS.read_text(), "environment": NEUTRAL, "steps": steps})
+        packed = base64.b85encode(zlib.compress(plan.encode(), 9)).decode()
+        if len(packed) > LONGEST:
+            raise DiagError(f"--container: the plan has {len(packed)} bytes, more than an argument may have")
+        argv = (self.runtime, "exec", self.container, self.python, "-c", BOOT, packed)
+        timeout = max((step["timeout"] for step in steps), default=0.0) + SPARE
+        outcome = run([Command(argv, timeout=timeout, keep=KEEP)], deadline=self.deadline)[0]
+        if outcome.error:
+            silent = {"stdout": "", "stderr": "", "exit_code": None}
+            return [{**silent, "error": outcome.error, "seconds": outcome.seconds} for _ in steps]
+        try:
+            told: list[dict[str, Any]] = json.loads(outcome.stdout.strip().rpartition("\n")[2])
+        except ValueError:
+            raise DiagError(f"--container {self.container}: {_said(outcome)}") from None
+        return told
+
+    def _capture(self, key: str, probe: Probe, told: dict[str, Any]) -> Capture:
+        command = " ".join((self.runtime, "exec", self.container, *(probe.command or (probe.path or probe.measure,))))
+        return Capture.of(key, told.pop("stdout"), kind=probe.kind, command=command, taken_at=self.now(), **told)
+
+
+def opened(container: str, **options: Any) -> Inside:
+    """The container, by the first runtime of this host that knows it to be running."""
+    said: list[str] = []
+    for runtime in RUNTIMES:
+        if shutil.which(runtime):
+            argv = (runtime, "container", "inspect", "--format", "{{.State.Running}}", container)
+            outcome = run([Command(argv, timeout=ASKING)])[0]
+            if outcome.exit_code == 0 and outcome.stdout.strip() == "true":
+                return Inside(runtime, container, **options)
+            said.append(f"{runtime}: {'not running' if outcome.exit_code == 0 else outcome.error or _said(outcome)}")
+    known = "; ".join(said) or f"none of {', '.join(RUNTIMES)} is here"
+    line = f"RUNTIME exec {container} sh -c 'pip install diag && diag env-check'"
+    raise DiagError(f"--container {container}: {known}. Where its runtime is: {line}")
+
+
+def _said(outcome: Outcome) -> str:
+    """The last thing that a runtime said of its failure."""
+    lines = [line for line in (outcome.stderr or outcome.stdout).splitlines() if line.strip()]
+    return lines[-1] if lines else f"exit code {outcome.exit_code}"
+
+
+def _step(probe: Probe, request: Request = ONCE) -> dict[str, Any]:
+    """What is to be taken, as the plan says it."""
+    if probe.path:
+        return {"path": probe.path, "timeout": probe.timeout}
+    if probe.command:
+        return {"argv": list(probe.command), "timeout": probe.timeout}
+    program = Path(probe.measure) if probe.measure.startswith("/") else MEASURE / f"{probe.measure}.py"
+    arguments = [*probe.arguments, *request.arguments]
+    return {"program": program.read_text(), "arguments": arguments, "timeout": probe.timeout}
