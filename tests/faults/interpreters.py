@@ -142,6 +142,13 @@ INTERPRETERS = (
         answered=("packages",),
     ),
     Fault(
+        "the interpreter has a name that is no text, and cannot be started",
+        files={"bin/p\udcff": "#!$BOX/none/such\n"},
+        options=("--python", "$BOX/bin/p\udcff"),
+        unavailable={"packages": "OSError: "},
+        incomplete="the interpreter did not answer",
+    ),
+    Fault(
         "the interpreter has a name that is no text, and a bundle is made",
         files={"bin/p\udcff": PYTHON, "torch/torch.py": NO_TORCH},
         command=("bundle", "-o", "b.tar.gz"),
