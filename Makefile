@@ -14,6 +14,7 @@ check: $(VENV)/installed
 	$(BIN)/diag selftest
 	$(BIN)/python docs/catalogue.py --check
 	$(BIN)/python docs/outputs.py --check
+	$(BIN)/python docs/faults.py --check
 	$(BIN)/pytest -n auto
 
 test: $(VENV)/installed
@@ -26,6 +27,7 @@ format: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python docs/catalogue.py
 	$(BIN)/python docs/outputs.py
+	$(BIN)/python docs/faults.py
 
 device: $(VENV)/installed
 	$(BIN)/pytest tests/device
@@ -36,7 +38,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/judge_thousand.py
 
 soak full: $(VENV)/installed
-	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn"
+	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults"
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

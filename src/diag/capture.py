@@ -22,6 +22,8 @@ from diag.text import Line
 
 QUOTE_CAP = 400
 """Characters of a line that evidence quotes."""
+HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half a character, as JSON may spell it: of a name that is no text there may be one without its other half."""
 
 Kind = Literal["command", "file", "measure", "text", "asked"]
 
@@ -101,7 +103,9 @@ class Capture(Taking, frozen=True, kw_only=True):
         """Why the text may be missing or cut, empty where nothing is known to have gone wrong."""
         if self.error or self.exit_code in (0, None):
             return self.error
-        ending = self.stderr.strip().rpartition("\n")[2] or self.tail()
+        said = self.stderr.strip().splitlines()
+        # What Python and others print below their error is where it happened.
+        ending = next((line for line in reversed(said) if "rror: " in line), said[-1] if said else self.tail())
         return f"exit code {self.exit_code}" + (f": {ending[:QUOTE_CAP]}" if ending else "")
 
     def lines(self) -> Iterator[Line]:
@@ -158,6 +162,8 @@ class Capture(Taking, frozen=True, kw_only=True):
             found, _ = json.JSONDecoder().raw_decode(content, start) if start >= 0 else (None, 0)
         except (ValueError, RecursionError):
             return None
+        if found is not None and HALF.search(content):
+            found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
         return found if isinstance(found, dict) and found.get("schema") == schema else None
 
     def sha256(self) -> str:

@@ -100,6 +100,9 @@ class _Reader:
             raise
         except BaseException as error:
             return [self.unread(probe, capture, error)]
+        if told and capture.kind == "command" and capture.error:
+            # A tool that came to no end of its own: what it told holds, and it may not be all.
+            return [*told, _unavailable(probe, capture, "failed", capture.error)]
         if told or (capture.kind == "text" and not capture.error):
             return told
         missing = capture.error.startswith(("FileNotFoundError", "ModuleNotFoundError"))

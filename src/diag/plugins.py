@@ -88,7 +88,8 @@ def _packaged() -> Iterator[Path]:
 
 
 def _is_root(folder: Path) -> bool:
-    return any((folder / part).is_dir() for part in PARTS)
+    # A home that may not be looked into holds none.
+    return any(os.path.isdir(folder / part) for part in PARTS)
 
 
 def load(folders: Iterable[Path]) -> Loaded:

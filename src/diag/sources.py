@@ -12,6 +12,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Protocol
@@ -33,8 +34,10 @@ STDIN_HELD = 64 * 2**20
 STDIN_CAP = 8 * 2**30
 """Bytes of standard input read at most."""
 ONCE = Request(())
-SHORT = 15.0
-"""Seconds that the children which only read files have together."""
+SHORT = 5.0
+"""Seconds that the children which only read files have together; what they do not answer is asked one by one."""
+QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""What keeps a measuring child from leaving compiled files in the environment that it examines."""
 LINES_BETWEEN_LOOKS = 1_000
 REPORT = b'"schema": "diag/report/'
 ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
@@ -83,7 +86,7 @@ class LiveHost:
             yield from (self._file(probe) for probe in wanted if probe.path)
             outcomes = children.wait()
         for (told, _), outcome in zip(runs, outcomes, strict=True):
-            parts = [outcome] if len(told) == 1 else _parted(outcome, len(told))
+            parts = [outcome] if len(told) == 1 else self._parted(told, outcome)
             for probe, part in zip(told, parts, strict=True):
                 yield self._capture(probe.key, probe, self._command(probe), part)
         for probe in wanted:
@@ -102,23 +105,33 @@ class LiveHost:
             yield short, self._command(short[0])
         elif short:
             programs = (self._command(probe).argv[1] for probe in short)
-            yield short, Command((self.own, str(MEASURE / "several.py"), *programs), timeout=SHORT)
+            several = (self.own, str(MEASURE / "several.py"), *programs)
+            left = float("inf") if self.deadline is None else self.deadline - time.monotonic()
+            yield short, Command(several, timeout=min(SHORT, left / 2), environment=QUIET)
+
+    def _parted(self, probes: Sequence[Probe], outcome: Outcome) -> list[Outcome]:
+        """What each of several children told that ran in one process; one that was not answered runs by itself."""
+        commands = [self._command(probe) for probe in probes]
+        told = dict(_answers(outcome))
+        alone = [command for command in commands if command.argv[1] not in told]
+        told |= {one.argv[1]: own for one, own in zip(alone, run(alone, deadline=self.deadline), strict=True)}
+        return [told[command.argv[1]] for command in commands]
 
     def _command(self, probe: Probe, arguments: tuple[str, ...] = ()) -> Command:
         if not probe.measure:
             return Command(probe.command, timeout=probe.timeout)
         interpreter = self.python if probe.interpreter == "target" else self.own
         program = probe.measure if os.path.isabs(probe.measure) else str(MEASURE / f"{probe.measure}.py")
-        return Command((interpreter, program, *probe.arguments, *arguments), timeout=probe.timeout)
+        return Command((interpreter, program, *probe.arguments, *arguments), timeout=probe.timeout, environment=QUIET)
 
     def _capture(self, key: str, probe: Probe, command: Command, outcome: Outcome) -> Capture:
         return Capture.of(
             key,
             outcome.stdout,
             kind=probe.kind,
-            command=" ".join(command.argv),
+            command=text.printable(" ".join(command.argv)),
             exit_code=outcome.exit_code,
-            error=outcome.error,
+            error=text.printable(outcome.error),
             stderr=outcome.stderr,
             seconds=outcome.seconds,
             taken_at=self.now(),
@@ -154,14 +167,12 @@ def _is_short(probe: Probe) -> bool:
     return bool(probe.measure) and probe.interpreter == "own" and probe.cost == "passive" and plain
 
 
-def _parted(outcome: Outcome, count: int) -> list[Outcome]:
-    """The outcome of each of several children that ran in one process; where that failed, its failure for each."""
-    try:
-        told = json.loads(outcome.stdout)
-        parts = [replace(outcome, stdout=one["stdout"], error=one["error"]) for one in told]
-    except (ValueError, TypeError, KeyError):
-        parts = []
-    return parts if len(parts) == count else [outcome] * count
+def _answers(outcome: Outcome) -> Iterator[tuple[str, Outcome]]:
+    """The programs that told something in a process they shared, each with its outcome."""
+    for line in outcome.stdout.splitlines():
+        with suppress(ValueError, TypeError, KeyError):
+            told = json.loads(line)
+            yield told["program"], replace(outcome, stdout=told["stdout"], error=told["error"], exit_code=0)
 
 
 def _read(file: IO[bytes], cap: int) -> Iterator[bytes]:

@@ -2,12 +2,14 @@
 
 Each child leads its own session, reads nothing and writes into two pipes that one loop empties without waiting for any.
 Its group is killed *before* it is reaped, so that its id cannot be somebody else's; what outlives SIGKILL is abandoned.
+Where memory runs out, the kernel is to end a child before anything else, and one that holds too much is killed.
 What this cannot do: find a grandchild that left for its own session (it lives on, its pipe is dropped); start a program
-whose file is on a dead network mount (the kernel blocks in exec, hence diag); limit memory.
+whose file is on a dead network mount (the kernel blocks in exec, hence diag).
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import selectors
@@ -29,9 +31,17 @@ GRACE, REAP = 0.3, 1.0  # seconds from a child's death to dropping its pipes, fr
 TICK = 0.02  # seconds to the next look for a death that no pipe tells of
 PIPE_SIZE = 2**20  # bytes, the most an unprivileged user may ask for
 FLOOD = 16 * 2**20  # bytes, after which all pipes are read only once in TICK / 5
+LINES, LINES_KILLED = 40_000, 2_000  # of a stream, the most that are kept: megabytes of short ones take minutes to read
+MEMORY = 4 * 2**30  # bytes of its own that a process may hold, twenty times what a torch without a device was seen to
+LOOK = 0.1  # seconds between two looks at that
+FAMILY = 200  # processes below a child that are looked at
+FIRST_TO_GO = "1000"  # when memory runs out, as the kernel has it: without root it can be raised, not lowered
+PAGE = os.sysconf("SC_PAGE_SIZE")
 NEUTRAL = {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": ""}
 SIGNALS = {int(number): number.name for number in signal.Signals}
 STOPPED = "stopped: time bound reached"
+SCARCE = (errno.EAGAIN, errno.ENOMEM)
+"""Why there is no further process: while others run, the next in line waits for one of them."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
@@ -125,6 +135,10 @@ class Children:
                 try:
                     child = _Child(index, command, environment)
                 except (OSError, ValueError, IndexError) as error:
+                    if self._running and isinstance(error, OSError) and error.errno in SCARCE:
+                        self._waiting.insert(0, (index, command))
+                        self._parallel = len(self._running)
+                        return
                     self._outcomes[index] = Outcome(error=_reason(error, command, environment))
                     continue
                 self._running.append(child)
@@ -146,6 +160,8 @@ class Children:
     def _judge(self, child: _Child, now: float) -> None:
         if not child.died and _has_died(child.process.pid):
             child.died, child.due = now, min(child.due, now + GRACE)
+        if not child.died and not child.verdict and child.swollen(now):
+            child.kill(f"killed: it held more than {MEMORY >> 20} MiB of memory")
         overdue = now >= child.due
         if overdue and not child.died and not child.verdict:
             child.kill(STOPPED if now >= self._deadline else f"timed out after {child.command.timeout:g} s")
@@ -164,6 +180,7 @@ class _Child:
         self.process = Popen(command.argv, 0, None, DEVNULL, PIPE, PIPE, env=environment, start_new_session=True)
         self.began = time.monotonic()
         self.due, self.died, self.verdict = self.began + command.timeout, 0.0, ""
+        self.looked = self.began
         self.index, self.command = index, command
         self.stdout, self.stderr = _Kept(command.keep), _Kept(command.keep)
         pairs = (self.process.stdout, self.stdout), (self.process.stderr, self.stderr)
@@ -172,6 +189,15 @@ class _Child:
             os.set_blocking(pipe.fileno(), False)
             with suppress(OSError):  # a user may have only so much pipe memory
                 fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+        with suppress(OSError), open(f"/proc/{self.process.pid}/oom_score_adj", "w") as adjustment:
+            adjustment.write(FIRST_TO_GO)
+
+    def swollen(self, now: float) -> bool:
+        """Whether the child, or one that it started, holds more memory than it may; looked at now and then."""
+        if now - self.looked < LOOK:
+            return False
+        self.looked = now
+        return any(_held(pid) > MEMORY for pid in _family(self.process.pid))
 
     def kill(self, verdict: str) -> None:
         self.verdict, self.due = verdict, time.monotonic() + REAP
@@ -186,7 +212,8 @@ class _Child:
             error = f"killed by {SIGNALS.get(-code, f'signal {-code}')}" if code < 0 else ""
         self.process.returncode = code or 0  # else Popen would complain when forgotten
         seconds = (self.died or time.monotonic()) - self.began
-        (stdout, left_out), (stderr, _) = self.stdout.text(), self.stderr.text()
+        lines = LINES_KILLED if self.verdict else LINES
+        (stdout, left_out), (stderr, _) = self.stdout.text(lines), self.stderr.text(lines)
         return Outcome(stdout, stderr, None if self.verdict else code, self.verdict or error, seconds, left_out)
 
 
@@ -204,16 +231,60 @@ class _Kept:
         if len(self.tail) > 2 * self.half:
             del self.tail[: len(self.tail) - self.half]
 
-    def text(self) -> tuple[str, int]:
-        """Plain text, and how many bytes of the stream are not in it."""
+    def text(self, lines: int) -> tuple[str, int]:
+        """Plain text of at most so many lines, and how many bytes of the stream are not in it."""
         del self.tail[: max(0, len(self.tail) - self.half)]
-        marker, left_out = "", self.total - len(self.head) - len(self.tail)
-        if left_out:
-            del self.head[self.head.rfind(b"\n", self.half // 2) + 1 or self.half :]
-            del self.tail[: self.tail.find(b"\n", 0, self.half // 2) + 1]
-            left_out = self.total - len(self.head) - len(self.tail)
-            marker = "\n" * (not self.head.endswith(b"\n")) + f"… {left_out} bytes left out …\n"
-        return decode(bytes(self.head + marker.encode() + self.tail)), left_out
+        head, tail = self.head, self.tail
+        if self.total > len(head) + len(tail):
+            del head[head.rfind(b"\n", self.half // 2) + 1 or self.half :]
+            del tail[: tail.find(b"\n", 0, self.half // 2) + 1]
+        elif head.count(b"\n") + tail.count(b"\n") > lines:
+            head, tail = head + tail, head + tail
+        else:
+            return decode(bytes(head + tail)), 0
+        head, tail = _first(head, lines // 2), _last(tail, lines // 2)
+        left_out = self.total - len(head) - len(tail)
+        marker = "\n" * (not head.endswith(b"\n")) + f"… {left_out} bytes left out …\n"
+        return decode(bytes(head + marker.encode() + tail)), left_out
+
+
+def _first(content: bytearray, lines: int) -> bytearray:
+    """The first lines, or all where there are fewer."""
+    end = 0
+    for _ in range(lines):
+        end = content.find(b"\n", end) + 1
+        if not end:
+            return content
+    return content[:end]
+
+
+def _last(content: bytearray, lines: int) -> bytearray:
+    """The last lines, or all where there are fewer."""
+    start = len(content)
+    for _ in range(lines + 1):
+        start = content.rfind(b"\n", 0, start)
+        if start < 0:
+            return content
+    return content[start + 1 :]
+
+
+def _family(pid: int) -> list[int]:
+    """A process and what it started that is still its own, as far as the kernel tells."""
+    found = [pid]
+    for one in found:
+        with suppress(OSError), open(f"/proc/{one}/task/{one}/children") as children:
+            found += map(int, children.read().split())
+        if len(found) > FAMILY:
+            break
+    return found
+
+
+def _held(pid: int) -> int:
+    """Bytes of memory that a process shares with no file; 0 where nothing tells."""
+    with suppress(OSError, ValueError), open(f"/proc/{pid}/statm") as pages:
+        _, resident, shared, *_ = map(int, pages.read().split())
+        return (resident - shared) * PAGE
+    return 0
 
 
 def _reason(error: Exception, command: Command, environment: Mapping[str, str]) -> str:

@@ -49,7 +49,12 @@ def emit(report: Report, output: Output, templates: Mapping[str, Path]) -> int:
 def write(text: str) -> None:
     """Text to stdout, in characters that stdout can take."""
     encoding = sys.stdout.encoding or "ascii"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DiagError(f"stdout: {error.strerror or error}") from error
 
 
 def look() -> Look:

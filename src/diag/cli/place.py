@@ -43,7 +43,8 @@ def _kept(path: Path) -> bytes:
         pass
     key = os.urandom(KEY_BYTES)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (path.parent.parent, path.parent):  # a home that is not there is not made
+            folder.mkdir(exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o600), "wb") as file:
             file.write(key)
     except OSError:

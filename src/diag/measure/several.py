@@ -1,6 +1,7 @@
-"""Several short children in one process, which starts once: `several.py PROGRAM …` prints a JSON list.
+"""Several short children in one process, which starts once: `several.py PROGRAM …` prints a line of JSON for each.
 
-Each item tells what one program printed (`stdout`) and how it failed (`error`, empty where it did not).
+It tells what a program printed (`stdout`) and how it failed (`error`, empty where it did not), and it is out before the
+next program starts: one that never ends, or takes the process with it, leaves the answers of those before it.
 """
 
 from __future__ import annotations
@@ -26,4 +27,5 @@ def ran(program: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps([ran(program) for program in sys.argv[1:]]))
+    for program in sys.argv[1:]:
+        print(json.dumps({"program": program, **ran(program)}), flush=True)
