@@ -27,6 +27,8 @@ from diag.transcript import REFUSAL
 
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ValidationError)
 """What reading a document raises that is not shaped as it should be."""
+UNSTARTED = ("PermissionError:", "OSError:", "BlockingIOError:")
+"""How the error of a command begins that the system did not start."""
 WINDOW = 12
 """Lines kept on either side of one that an entry asks about."""
 
@@ -105,10 +107,8 @@ class _Reader:
             return [*told, _unavailable(probe, capture, "failed", capture.error)]
         if told or (capture.kind == "text" and not capture.error):
             return told
-        missing = capture.error.startswith(("FileNotFoundError", "ModuleNotFoundError"))
-        how: How = "missing" if missing else "failed" if capture.failed or capture.kind == "measure" else "silent"
         silence = "it ended without its document" if capture.kind == "measure" else "nothing in it was understood"
-        return [_unavailable(probe, capture, how, capture.failed or silence)]
+        return [_unavailable(probe, capture, _how(capture), capture.failed or silence)]
 
     def unread(self, probe: Probe, capture: Capture, error: BaseException) -> Unavailable:
         """What could not be read: diag's fault, unless it is a document that is not as its child prints it."""
@@ -144,6 +144,15 @@ class _Reader:
             before = (fact.origin.scope for fact in reversed(told) if fact.origin.line <= hit)
             origin = Origin(capture=capture.key, line=held[0].number, scope=next(before, capture.scope))
             yield Text(origin=origin, content=text.joined(held))
+
+
+def _how(capture: Capture) -> How:
+    """How a text that told nothing came about."""
+    if capture.error.startswith(("FileNotFoundError", "ModuleNotFoundError")):
+        return "missing"
+    if capture.kind == "command" and capture.error.startswith(UNSTARTED):
+        return "unstarted"
+    return "failed" if capture.failed or capture.kind == "measure" else "silent"
 
 
 def _unavailable(probe: Probe, capture: Capture, how: How, reason: str) -> Unavailable:

@@ -164,7 +164,7 @@ def _accelerators(facts: Facts, words: Words) -> Iterator[str]:
         yield words["parts"].format(count=len(parts))
     if not kinds:
         untold = [one for one in facts.all(Unavailable) if "Accelerator" in one.tells]
-        failed = next((one for one in untold if one.how == "failed"), None)
+        failed = next((one for one in untold if one.how in ("failed", "unstarted")), None)
         if failed:
             yield words["not known"].format(why=f"{failed.what}: {failed.reason[:REASON_CAP]}")
         elif untold:

@@ -48,8 +48,6 @@ class Fault:
     """A word in the command line of the process that outlives the run."""
     seconds: float = 9.0
     mib: int = 400
-    weak: str = ""
-    """What should be better."""
 
     def told(self) -> str:
         """What comes of it, for a reader."""
@@ -58,7 +56,6 @@ class Fault:
         said += [f"stderr: {self.stderr}"] if self.stderr else []
         said += [f"not answered: {self.incomplete} …"] if self.incomplete not in ("", NONE_SEEN) else []
         said += [f"outlives the run: {self.outlives}"] if self.outlives else []
-        said += [f"**weak**: {self.weak}"] if self.weak else []
         written = [place for place in self.writes if place.startswith("cwd/")]
         said += [f"written: {place[4:]}" for place in written if not said]
         return "; ".join(said) or "the report, of what can still be asked"

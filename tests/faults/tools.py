@@ -16,7 +16,6 @@ UNKNOWN = "Failed to initialize NVML: Unknown Error"
 NOTHING = "nothing in it was understood"
 ONCE = "[ $# = 0 ] || exit 6"
 """To misbehave by the table alone, not by the lists that are asked for beside it."""
-NEVER_ASKED = "the finding says that the driver gave no answer; the tool was never started"
 
 
 def tool(name: str, body: str, reason: str, **more: object) -> Fault:
@@ -38,11 +37,6 @@ def failing(name: str, body: str, reason: str, **more: object) -> Fault:
 def odd(name: str, made: str, reason: str, **more: object) -> Fault:
     """The same, of what cannot be started."""
     return tool(name, "", reason, files={}, made=f"cd $BOX/bin; {made}", **more)
-
-
-def unfit(name: str, made: str, reason: str) -> Fault:
-    """The same, of what is there all the same."""
-    return odd(name, made, reason, exit=1, finds=("nvidia/driver-silent",), weak=NEVER_ASKED)
 
 
 def printing(text: str, code: int) -> str:
@@ -91,10 +85,10 @@ TOOLS = (
     failing("cannot start NVML (exit code 255)", printing(UNKNOWN, 255), UNKNOWN),
     failing("kills itself", "kill -KILL $$", "killed by SIGKILL"),
     failing("dies by SIGSEGV", "kill -SEGV $$", "killed by SIGSEGV"),
-    unfit("is not executable", "touch nvidia-smi", "PermissionError: nvidia-smi (Permission denied)"),
-    unfit("is a folder", "mkdir nvidia-smi", "PermissionError: nvidia-smi (Permission denied)"),
-    unfit("is empty", "install -m 755 /dev/null nvidia-smi", "OSError: nvidia-smi (Exec format error)"),
-    unfit(
+    odd("is not executable", "touch nvidia-smi", "PermissionError: nvidia-smi (Permission denied)"),
+    odd("is a folder", "mkdir nvidia-smi", "PermissionError: nvidia-smi (Permission denied)"),
+    odd("is empty", "install -m 755 /dev/null nvidia-smi", "OSError: nvidia-smi (Exec format error)"),
+    odd(
         "names an interpreter that is missing",
         "printf '#!$BOX/none/such\\n' >nvidia-smi; chmod 755 nvidia-smi",
         "OSError: nvidia-smi (the interpreter or loader it names does not exist)",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from diag.facts.base import Passing
 
-How = Literal["missing", "failed", "silent"]
+How = Literal["missing", "unstarted", "failed", "silent"]
 
 
 class Text(Passing, frozen=True, kw_only=True):
@@ -19,8 +19,9 @@ class Text(Passing, frozen=True, kw_only=True):
 class Unavailable(Passing, frozen=True, kw_only=True):
     """A probe was tried and told nothing: the reason is evidence of absence, which silence is not.
 
-    `what` is the probe's key. `missing`: its program, file or module is not there; `failed`: it is there and did not
-    do its work; `silent`: it ended well and nothing in its text was understood.
+    `what` is the probe's key. `missing`: its program, file or module is not there; `unstarted`: it is there and could
+    not be started (no right to, no program in it); `failed`: it did not do its work; `silent`: it ended well and
+    nothing in its text was understood.
     """
 
     what: str
