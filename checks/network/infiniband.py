@@ -3,7 +3,7 @@
 State and rate are of the port, whichever its layer: RoCE is `Ethernet`. A state is told without the number that some
 tools print with it (`4: ACTIVE`, `PORT_ACTIVE (4)`). `ibdev2netdev` shows whether the network interface is up, which
 on InfiniBand says nothing of the port: of it, only the name of the interface is told. Tables of GIDs are read as the
-kernel, `show_gids` and `ibv_devinfo -v` show them, without rows that are empty. What stands on the other side of a cable
+kernel, `show_gids` and `ibv_devinfo -v` show them, without empty rows. What stands on the other side of a cable
 it cannot know.
 """
 
