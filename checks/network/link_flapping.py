@@ -1,8 +1,9 @@
 """The link of a network adapter goes down again and again.
 
 ## What it finds
-Three or more times that the kernel's log says of one adapter that its link is down. Once or twice is what a boot, a
-switch that restarts or a mode change leaves.
+Three or more times that the kernel's log says of one adapter that its link is down; of the interface and of the port
+for RDMA, which say it each, the one that says it more often counts. Once or twice is what a boot, a switch that
+restarts or a change of mode leaves.
 
 ## Why it matters
 While the link is down, what is in flight over it is lost: a collective stands or the launch dies with a timeout.
@@ -20,12 +21,21 @@ from diag.api import Answer, Evidence, Facts, Finding, HardwareEvent, Remedy, Te
 OFTEN = 3
 
 FLAPPING = """\
+[ 4435.115811] mlx5_core 0000:53:00.0 enp83s0f0np0: Link down
+[ 4435.195065] bond0: (slave enp83s0f0np0): link status definitely down, disabling slave
+[ 4441.768101] mlx5_core 0000:53:00.0 enp83s0f0np0: Link up
+[ 4441.769587] mlx5_core 0000:53:00.0 mlx5_3: Port: 1 Link ACTIVE
+[ 4443.968257] mlx5_core 0000:53:00.0 enp83s0f0np0: Link down
+[ 4443.974372] mlx5_core 0000:53:00.0 mlx5_3: Port: 1 Link DOWN
+[ 4450.318539] mlx5_core 0000:53:00.0 enp83s0f0np0: Link up
+[ 4450.918521] mlx5_core 0000:53:00.0 enp83s0f0np0: Link down
+[ 4450.934787] mlx5_core 0000:53:00.0 mlx5_3: Port: 1 Link DOWN
+"""
+TWICE = """\
 [139.741] mlx5_core 0000:01:00.0 enp1s0f0np0: Link down
 [140.030] mlx5_core 0000:01:00.1 enp1s0f1np1: Link down
 [142.217] mlx5_core 0000:01:00.0 enp1s0f0np0: Link up
 [222.136] mlx5_core 0000:01:00.1 enp1s0f1np1: Link down
-[301.802] mlx5_core 0000:01:00.1 enp1s0f1np1: Link up
-[333.907] mlx5_core 0000:01:00.1 enp1s0f1np1: Link down
 [362.514] mlx5_core 0000:01:00.1 enp1s0f1np1: Link up
 """
 ONCE_EACH = """\
@@ -72,17 +82,18 @@ ONCE_EACH = """\
         "https://github.com/NVIDIA/nccl/pull/2183",
     ),
     fires=(FLAPPING,),
-    silent=(ONCE_EACH,),
+    silent=(ONCE_EACH, TWICE),
 )
 def link_flapping(facts: Facts) -> Iterator[Answer]:
     """Count the times by adapter."""
-    downs: dict[str, list[HardwareEvent]] = {}
+    downs: dict[tuple[str, bool], list[HardwareEvent]] = {}
     for event in facts.all(HardwareEvent):
         if event.kind == "link-down" and event.address:
-            downs.setdefault(event.address, []).append(event)
+            downs.setdefault((event.address, "Link DOWN" in event.message), []).append(event)
     if not downs and not any("kernel-log" in one.kinds for one in facts.all(Text)):
         yield Undecided(reason="no kernel log was read")
-    for address, events in downs.items():
-        if len(events) >= OFTEN:
+    for (address, of_port), events in downs.items():
+        more = downs.get((address, not of_port), ())
+        if len(events) >= OFTEN and (len(events), not of_port) >= (len(more), of_port):
             values: dict[str, str | int] = {"address": address, "times": len(events), "last": events[-1].at or "-"}
             yield Finding(subject=address, values={**values}, evidence=tuple(map(Evidence.of, events[-3:])))
