@@ -34,9 +34,9 @@ ADAPTERS = ("0207", "0c06", "0200", "0280")
 DRIVERS = ("nvidia ", "amdgpu ", "mlx5_core ", "mlx4_core ", "habanalabs ", "xe ")
 
 PEER = """\
-Sep 21 09:59:59 runtime kernel: nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 \
+Sep 21 09:59:59 host-1 kernel: nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 \
 address=0x80000040 flags=0x0020]
-Sep 21 09:59:59 runtime kernel: nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 \
+Sep 21 09:59:59 host-1 kernel: nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 \
 address=0x9e139068 flags=0x0020]
 """
 ENABLED = """\

@@ -128,6 +128,7 @@ def iommu_translated(facts: Facts) -> Iterator[Answer]:
     """Ask the groups, else the kernel's default, else its command line."""
     found = devices(facts)
     if len(found) < 2 or any("virtual" in one.traits or "wsl" in one.traits for one in facts.all(Platform)):
+        yield Undecided(reason="judged where two or more accelerators of a real machine are told")
         return
     if not any(one.vendor == "amd" for one in found) and _meshed(facts, len(found)):
         return

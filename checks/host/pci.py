@@ -8,6 +8,7 @@ know: ACS without root (`<access denied>`), and whose a detail is when `grep` dr
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,8 +199,7 @@ def pci(capture: Capture) -> Iterator[Fact]:
     if measured is None:
         return
     for one in measured["devices"]:
-        words = " ".join(str(value) for value in one.values() if value not in ("", None))
-        yield PciDevice(origin=capture.said(words), **{**one, "acs": _listed(one.get("acs"))})
+        yield PciDevice(origin=capture.said(json.dumps(one)), **{**one, "acs": _listed(one.get("acs"))})
     for name, kind in measured.get("groups", {}).items():
         said = capture.said(f'"{name}": "{kind}"')
         yield Setting(origin=said, name=f"iommu_groups/{name}/type", value=kind, kind="kernel")

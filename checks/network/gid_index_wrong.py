@@ -9,7 +9,7 @@ NCCL makes its connections with that row: without it the queue pair cannot be se
 
 ## What it cannot know
 Whether a flat network serves RoCE v1. Rows come and go with the addresses of the interface: row 3 is there once it has
-an IPv4 address.
+an IPv4 address; in a pod the first rows can belong to the host.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SHOW_GIDS = """\
 $ show_gids
 DEV     PORT    INDEX   GID                                     IPv4            VER     DEV
 ---     ----    -----   ---                                     ------------    ---     ---
-mlx5_0  1       0       fe80:0000:0000:0000:966d:aeff:fe38:817e                 v1      ens1f0
-mlx5_0  1       1       fe80:0000:0000:0000:966d:aeff:fe38:817e                 v2      ens1f0
-mlx5_1  1       0       fe80:0000:0000:0000:966d:aeff:fe38:817f                 v1      ens1f1
-mlx5_1  1       1       fe80:0000:0000:0000:966d:aeff:fe38:817f                 v2      ens1f1
+mlx5_0  1       0       fe80:0000:0000:0000:0000:00ff:fe00:0001                 v1      ens1f0
+mlx5_0  1       1       fe80:0000:0000:0000:0000:00ff:fe00:0001                 v2      ens1f0
+mlx5_1  1       0       fe80:0000:0000:0000:0000:00ff:fe00:0002                 v1      ens1f1
+mlx5_1  1       1       fe80:0000:0000:0000:0000:00ff:fe00:0002                 v2      ens1f1
 mlx5_1  1       2       0000:0000:0000:0000:0000:ffff:0ac8:001c 10.200.0.28     v1      ens1f1
 mlx5_1  1       3       0000:0000:0000:0000:0000:ffff:0ac8:001c 10.200.0.28     v2      ens1f1
 """
@@ -35,10 +35,21 @@ hca_id: mlx5_bond_0
                         state:                  PORT_ACTIVE (4)
                         link_layer:             Ethernet
 \t\t\tphys_state:\t\tLINK_UP (5)
-\t\t\tGID[  0]:\t\tfe80:0000:0000:0000:0ac0:ebff:feda:1cfb, RoCE v1
-\t\t\tGID[  1]:\t\tfe80::ac0:ebff:feda:1cfb, RoCE v2
+\t\t\tGID[  0]:\t\tfe80:0000:0000:0000:0000:00ff:fe00:0001, RoCE v1
+\t\t\tGID[  1]:\t\tfe80::ff:fe00:1, RoCE v2
 \t\t\tGID[  2]:\t\t0000:0000:0000:0000:0000:ffff:c800:d106, RoCE v1
 \t\t\tGID[  3]:\t\t::ffff:200.0.209.6, RoCE v2
+"""
+
+
+POD = """\
+root@host-1:/# show_gids
+DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV
+---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---
+mlx5_0\t1\t4\tfe80:0000:0000:0000:0000:00ff:fe00:0001\t\t\tv1\tnet1
+mlx5_0\t1\t5\tfe80:0000:0000:0000:0000:00ff:fe00:0001\t\t\tv2\tnet1
+mlx5_0\t1\t6\t0000:0000:0000:0000:0000:ffff:0a98:000c\t10.152.0.12  \tv1\tnet1
+mlx5_0\t1\t7\t0000:0000:0000:0000:0000:ffff:0a98:000c\t10.152.0.12  \tv2\tnet1
 """
 
 
@@ -86,11 +97,20 @@ hca_id: mlx5_bond_0
     ),
     sources=(
         "https://github.com/NVIDIA/nccl/issues/769",
+        "https://github.com/NVIDIA/nccl/issues/1573",
         "https://raw.githubusercontent.com/NVIDIA/nccl/v2.31.2-1/src/transport/net_ib/connect.cc",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",
     ),
-    fires=(SHOW_GIDS + "export NCCL_IB_GID_INDEX=3\n", DEVINFO + "export NCCL_IB_GID_INDEX=2\n"),
-    silent=(DEVINFO + "export NCCL_IB_GID_INDEX=3\n", SHOW_GIDS + "export NCCL_IB_GID_INDEX=1\n"),
+    fires=(
+        SHOW_GIDS + "export NCCL_IB_GID_INDEX=3\n",
+        DEVINFO + "export NCCL_IB_GID_INDEX=2\n",
+        POD + "export NCCL_IB_GID_INDEX=3\n",
+    ),
+    silent=(
+        DEVINFO + "export NCCL_IB_GID_INDEX=3\n",
+        SHOW_GIDS + "export NCCL_IB_GID_INDEX=1\n",
+        POD + "export NCCL_IB_GID_INDEX=7\n",
+    ),
 )
 def gid_index_wrong(facts: Facts) -> Iterator[Answer]:
     """Look at the row in each port's table."""
@@ -112,6 +132,7 @@ def gid_index_wrong(facts: Facts) -> Iterator[Answer]:
                 subject=f"{device} port {port}",
                 values={**values, "rows": ", ".join(str(one.index) for one in second) or "-"},
                 evidence=(Evidence.of(setting), *map(Evidence.of, ((row,) if row else rows[:4]))),
+                confidence="high" if row else "medium",
             )
 
 

@@ -62,7 +62,7 @@ STATUS = expression(rf"^\W*Infiniband device '(?P<device>{DEVICE})' port (?P<por
 """What heads an adapter, or at once its port."""
 PORT = expression(r"^\W*[Pp]ort(?:\s(\d{1,3}):|:\s+(\d{1,3}))\s*$")
 ROW = expression(
-    rf"^\W*(?P<device>{DEVICE})\s+(?P<port>\d{{1,3}})\s+(?P<index>\d{{1,3}})\s+(?P<gid>(?:[0-9a-f]{{4}}:){{7}}[0-9a-f]{{4}})\s+"
+    rf"^\W*(?P<device>{DEVICE})\s+(?P<port>\d{{1,3}})\s+(?P<index>\d{{1,3}})\s+(?P<gid>[0-9a-f]{{0,4}}:[0-9a-f:.]{{2,41}})\s+"
     r"(?:\d{1,3}(?:\.\d{1,3}){3}\s+)?(?:RoCE\s)?v(?P<version>[12])(?:\s+(?P<interface>[\w.\-]{1,40}))?\s*$"
 )
 """A row of `show_gids`."""
