@@ -8,12 +8,24 @@ know: ACS without root (`<access denied>`), and whose a detail is when `grep` dr
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from diag.api import Capture, Fact, PciDevice, Recognise, Unavailable, expression, pci_address, probe, replace
+from diag.api import (
+    Capture,
+    Fact,
+    PciDevice,
+    Recognise,
+    Setting,
+    Unavailable,
+    expression,
+    pci_address,
+    probe,
+    replace,
+)
 
 CLASSES = {
     "VGA compatible controller": "0300",
@@ -177,18 +189,24 @@ DETAILS = {
 
 @probe(
     "pci",
-    tells=(PciDevice,),
+    tells=(PciDevice, Setting),
     measure=str(Path(__file__).with_name("_pci.py")),
     recognise=Recognise(('"schema": "diag/pci/1"',), lines=0),
 )
 def pci(capture: Capture) -> Iterator[Fact]:
-    """What the kernel lists under `/sys/bus/pci`: numbers and links, no names and no ACS."""
+    """What the kernel lists under `/sys/bus/pci`: numbers and links, no names; the IOMMU's domains of accelerators."""
     measured = capture.document("diag/pci/1")
     if measured is None:
         return
     for one in measured["devices"]:
-        words = " ".join(str(value) for value in one.values() if value not in ("", None))
-        yield PciDevice(origin=capture.said(words), **one)
+        yield PciDevice(origin=capture.said(json.dumps(one)), **{**one, "acs": _listed(one.get("acs"))})
+    for name, kind in measured.get("groups", {}).items():
+        said = capture.said(f'"{name}": "{kind}"')
+        yield Setting(origin=said, name=f"iommu_groups/{name}/type", value=kind, kind="kernel")
     if not measured["devices"]:
         reason = f"none of the {measured['functions']} functions on the bus is an accelerator, a switch or for RDMA"
         yield Unavailable(origin=capture.said(reason), what="pci", reason=reason, how="silent", tells=("PciDevice",))
+
+
+def _listed(controls: list[str] | None) -> tuple[str, ...] | None:
+    return None if controls is None else tuple(controls)

@@ -10,6 +10,9 @@ import os
 import sys
 
 ROOT = "/sys/class/infiniband"
+GAP = 16
+"""Empty rows after which the rest of a table of GIDs is passed over."""
+NONE = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 
 def read(*path: str) -> str:
@@ -29,7 +32,21 @@ def names(*path: str) -> list[str]:
         return []
 
 
-def ports(root: str) -> list[dict[str, str]]:
+def gids(root: str, device: str, port: str) -> list[dict[str, object]]:
+    """The rows of a port's table that are in use, with what kind they are and whose."""
+    path, told, empty = (root, device, "ports", port), list[dict[str, object]](), 0
+    for index in sorted(int(name) for name in names(*path, "gids") if name.isdigit()):
+        gid = read(*path, "gids", str(index))
+        empty = empty + 1 if gid in ("", NONE) else 0
+        if not empty:
+            kind, interface = (read(*path, "gid_attrs", of, str(index)) for of in ("types", "ndevs"))
+            told.append({"index": index, "gid": gid, "kind": kind, "interface": interface})
+        elif empty >= GAP:
+            break
+    return told
+
+
+def ports(root: str) -> list[dict[str, object]]:
     """Every port of every adapter, with the files as they are."""
     return [
         {
@@ -39,6 +56,7 @@ def ports(root: str) -> list[dict[str, str]]:
             "board": read(root, device, "board_id"),
             "interface": " ".join(names(root, device, "device", "net")),
             **{name: read(root, device, "ports", port, name) for name in ("state", "phys_state", "rate", "link_layer")},
+            "gids": gids(root, device, port),
         }
         for device in names(root)
         for port in names(root, device, "ports")

@@ -2,8 +2,9 @@
 
 State and rate are of the port, whichever its layer: RoCE is `Ethernet`. A state is told without the number that some
 tools print with it (`4: ACTIVE`, `PORT_ACTIVE (4)`). `ibdev2netdev` shows whether the network interface is up, which
-on InfiniBand says nothing of the port: of it, only the name of the interface is told. What stands on the other side of
-a cable it cannot know.
+on InfiniBand says nothing of the port: of it, only the name of the interface is told. Tables of GIDs are read as the
+kernel, `show_gids` and `ibv_devinfo -v` show them, without empty rows. What stands on the other side of a cable
+it cannot know.
 """
 
 from __future__ import annotations
@@ -14,11 +15,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from diag.api import Capture, Fact, Line, NetworkPort, Recognise, Unavailable, expression, probe, replace
+from diag.api import (
+    Capture,
+    Fact,
+    Gid,
+    Line,
+    Listing,
+    NetworkPort,
+    Recognise,
+    Unavailable,
+    expression,
+    probe,
+    replace,
+)
 
 CHILD = str(Path(__file__).resolve().parent / "_infiniband.py")
 SCHEMA = "diag/infiniband/1"
 RATE = expression(r"(\d{1,5}(?:\.\d{1,3})?)(?:\s|$)")
+BYTES = expression(r"(\d{3,5})(?:\s|$)")
 DEVICE = r"[A-Za-z][\w.\-]{0,40}"
 STATE = expression(r"(?:\d{1,2}: )?([A-Za-z_]{2,20})(?: \(\d{1,2}\))?")
 LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
@@ -36,6 +50,8 @@ WORDS = {
     "board_id": "board",
     "board": "board",
     "interface": "interface",
+    "max_mtu": "mtu_max",
+    "active_mtu": "mtu",
 }
 """The tools' words for what a port tells, in lower case."""
 OF_ADAPTER = ("firmware", "board")
@@ -45,6 +61,17 @@ VERBS = expression(rf"^\W*hca_id:\s*(?P<device>{DEVICE})(?P<port>)\s*$")
 STATUS = expression(rf"^\W*Infiniband device '(?P<device>{DEVICE})' port (?P<port>\d{{1,3}}) status:")
 """What heads an adapter, or at once its port."""
 PORT = expression(r"^\W*[Pp]ort(?:\s(\d{1,3}):|:\s+(\d{1,3}))\s*$")
+ROW = expression(
+    rf"^\W*(?P<device>{DEVICE})\s+(?P<port>\d{{1,3}})\s+(?P<index>\d{{1,3}})\s+(?P<gid>[0-9a-f]{{0,4}}:[0-9a-f:.]{{2,41}})\s+"
+    r"(?:\d{1,3}(?:\.\d{1,3}){3}\s+)?(?:RoCE\s)?v(?P<version>[12])(?:\s+(?P<interface>[\w.\-]{1,40}))?\s*$"
+)
+"""A row of `show_gids`."""
+VERBOSE = expression(
+    r"^\W*GID\[\s{0,3}(?P<index>\d{1,3})\]:\s+(?P<gid>[0-9a-f:.]{3,45})(?:,\s(?P<kind>IB/RoCE v1|RoCE v[12]|IB))?\s*$"
+)
+"""A row in `ibv_devinfo -v`."""
+KINDS = {"1": "IB/RoCE v1", "2": "RoCE v2"}
+"""The kernel's words for the versions of RoCE."""
 LINK = expression(
     rf"^\W*(?:link |\d{{1,4}}/\d{{1,3}}: )(?P<device>{DEVICE})/(?P<port>\d{{1,3}}):? "
     r"(?P<infiniband>subnet_prefix .{1,120} )?state (?P<state>[A-Z_]{2,20}) physical_state (?P<physical>[A-Z_]{2,30})"
@@ -56,7 +83,12 @@ NETDEV = expression(
 FIELDS = r"^\W*(?:State|Physical state|Rate|Link layer|Firmware version): "
 
 
-@probe("infiniband", tells=(NetworkPort,), measure=CHILD, recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0))
+@probe(
+    "infiniband",
+    tells=(NetworkPort, Gid, Listing),
+    measure=CHILD,
+    recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0),
+)
 def infiniband(capture: Capture) -> Iterator[Fact]:
     """The kernel's own account: `/sys/class/infiniband`."""
     document = capture.document(SCHEMA)
@@ -64,11 +96,16 @@ def infiniband(capture: Capture) -> Iterator[Fact]:
         return
     told = [port for port in document.get("ports") or () if isinstance(port, dict)]
     for port in told:
-        words = {key: str(value) for key, value in port.items()}
+        rows = port.get("gids", ())
+        words = {key: str(value) for key, value in port.items() if key != "gids"}
         origin = capture.said(json.dumps(port))
         blank = NetworkPort(origin=origin, device=words.get("device", ""), port=_number(words.get("port", "")))
         yield replace(blank, **{name: value for key, text in words.items() for name, value in _told(key, text)})
-    if not told:
+        for row in rows:
+            yield Gid(origin=capture.said(json.dumps(row)), device=blank.device, port=blank.port, **row)
+    if told:
+        yield Listing(origin=capture.said(f'"schema": "{SCHEMA}"'), kind="NetworkPort")
+    else:
         reason = "no RDMA adapter in /sys/class/infiniband"
         yield Unavailable(
             origin=capture.said(reason), what="infiniband", how="missing", reason=reason, tells=("NetworkPort",)
@@ -92,10 +129,12 @@ def ibstat(capture: Capture) -> Iterator[Fact]:
 
 @probe(
     "ibv-devinfo",
-    tells=(NetworkPort,),
+    tells=(NetworkPort, Gid),
+    command=("ibv_devinfo",),
     recognise=Recognise(
-        ("hca_id:", "fw_ver:", "board_id:", "port:", "PORT_", "link_layer:"),
-        rf"^\W*(?:hca_id:\s*{DEVICE}|(?:fw_ver|board_id|link_layer):\s+\S|port:\s+\d{{1,3}}\s*$|state:\s+PORT_)",
+        ("hca_id:", "fw_ver:", "board_id:", "port:", "PORT_", "_mtu:", "link_layer:", "GID["),
+        rf"^\W*(?:hca_id:\s*{DEVICE}|(?:fw_ver|board_id|link_layer):\s+\S|port:\s+\d{{1,3}}\s*$|state:\s+PORT_"
+        rf"|(?:max|active)_mtu:\s+\d)|{VERBOSE.pattern}",
         each=True,
         lines=160,
     ),
@@ -103,6 +142,38 @@ def ibstat(capture: Capture) -> Iterator[Fact]:
 def ibv_devinfo(capture: Capture) -> Iterator[Fact]:
     """What `ibv_devinfo` prints, with or without `-v`."""
     yield from _ports(capture, VERBS)
+    device, port = "", 1
+    for line in capture.lines():
+        if found := VERBS.match(line.text):
+            device, port = found["device"], 1
+        elif found := PORT.match(line.text):
+            port = _number(found[1] or found[2])
+        elif device and (found := VERBOSE.match(line.text)) and found["gid"].strip("0:"):
+            kind = (found["kind"] or "").replace("RoCE v1", "IB/RoCE v1").replace("IB/IB/", "IB/")
+            yield Gid(
+                origin=capture.origin(line),
+                device=device,
+                port=port,
+                index=_number(found["index"]),
+                gid=found["gid"],
+                kind=kind,
+            )
+
+
+@probe("show-gids", tells=(Gid,), command=("show_gids",), recognise=Recognise(("v1", "v2"), ROW.pattern, each=True))
+def show_gids(capture: Capture) -> Iterator[Fact]:
+    """What `show_gids` prints: a row for each GID in use."""
+    for line in capture.lines():
+        if found := ROW.match(line.text):
+            yield Gid(
+                origin=capture.origin(line),
+                device=found["device"],
+                port=_number(found["port"]),
+                index=_number(found["index"]),
+                gid=found["gid"],
+                kind=KINDS[found["version"]],
+                interface=found["interface"] or "",
+            )
 
 
 @probe(
@@ -157,6 +228,9 @@ def _told(key: str, value: str) -> Iterator[tuple[str, Any]]:
     elif name == "rate_gbps":
         found = RATE.match(value)
         read = float(found[1]) if found else None
+    elif name in ("mtu", "mtu_max"):
+        found = BYTES.match(value)
+        read = int(found[1]) if found else None
     else:
         read = LAYERS.get(value.lower(), "") if name == "layer" else value[:80]
     if name and read and (name not in OF_ADAPTER or KNOWN.match(read)):

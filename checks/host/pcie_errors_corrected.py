@@ -1,0 +1,101 @@
+"""PCI Express corrected errors on the link of an accelerator or network adapter.
+
+## What it finds
+Lines of advanced error reporting (AER) in the kernel's log with the severity corrected, of such a device: how many.
+
+## Why it matters
+Nothing is lost, but each is sent again. Many of them on one device tell of a bad contact, and come before worse.
+
+## What it cannot know
+How many the kernel left out: it limits how many it prints. Errors of a port are not judged: what is below it the line
+does not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diag.api import (
+    Accelerator,
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    HardwareEvent,
+    PciDevice,
+    Remedy,
+    Text,
+    Undecided,
+    check,
+    device_name,
+)
+
+ADAPTERS = ("0207", "0c06", "0200", "0280")
+DRIVERS = ("nvidia ", "amdgpu ", "mlx5_core ", "mlx4_core ", "habanalabs ", "xe ")
+
+ADAPTER = """\
+[  448.455107] pcieport 0000:00:00.0: AER: Corrected error received: 0000:01:00.0
+[  448.469914] mlx5_core 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Transaction Layer, (Receiver ID)
+[  448.479792] mlx5_core 0000:01:00.0:   device [15b3:1019] error status/mask=00002000/00000000
+[  448.488196] mlx5_core 0000:01:00.0:    [13] NonFatalErr
+"""
+NONE = """\
+[   10.642917] mlx5_core 0004:01:00.0: Adding to iommu group 29
+[   10.643316] mlx5_core 0004:01:00.0: firmware version: 16.27.2048
+[   10.643346] mlx5_core 0004:01:00.0: 63.008 Gb/s available PCIe bandwidth (8.0 GT/s PCIe x8 link)
+"""
+
+
+@check(
+    "host/pcie-errors-corrected",
+    severity="info",
+    about="host",
+    needs=(),
+    uses=(Accelerator, HardwareEvent, PciDevice, Text),
+    words={
+        "en": {
+            "title": "PCI Express errors were corrected",
+            "summary": "{device}: {times} corrected errors in the kernel log",
+            "cause": "The link is noisy: a riser, a cable, dust in the slot, a card that is not seated well.",
+        },
+        "zh": {
+            "title": "存在已纠正的 PCIe 错误",
+            "summary": "{device}：内核日志中有 {times} 次已纠正错误",
+            "cause": "链路存在干扰：转接卡、线缆、插槽积灰或板卡未插好。",
+        },
+    },
+    remedies=(
+        Remedy(
+            key="watch",
+            title={
+                "en": "See whether the counters rise under load; if so, seat the card anew",
+                "zh": "观察负载下计数是否增长；若增长则重新插拔板卡",
+            },
+            commands=("cat /sys/bus/pci/devices/{address}/aer_dev_correctable",),
+            safety="safe",
+            verify="cat /sys/bus/pci/devices/{address}/aer_dev_correctable",
+            source="https://docs.kernel.org/PCI/pcieaer-howto.html",
+        ),
+    ),
+    sources=("https://docs.kernel.org/PCI/pcieaer-howto.html",),
+    fires=(ADAPTER,),
+    silent=(NONE,),
+)
+def pcie_errors_corrected(facts: Facts) -> Iterator[Answer]:
+    """One finding for each device."""
+    events = facts.all(HardwareEvent)
+    errors = [one for one in events if one.kind == "aer" and one.code == "corrected"]
+    if not errors and not any("kernel-log" in one.kinds for one in facts.all(Text)) and not events:
+        yield Undecided(reason="no kernel log was read")
+    known = {one.address for one in facts.all(Accelerator)}
+    known |= {one.address for one in facts.all(PciDevice) if one.class_id in ADAPTERS}
+    found: dict[str, list[HardwareEvent]] = {}
+    for event in errors:
+        if event.vendor or event.message.startswith(DRIVERS) or event.address in known:
+            found.setdefault(event.address, []).append(event)
+    if errors and not found:
+        yield Undecided(reason=f"what device {errors[0].address} is is not told")
+    for address, told in found.items():
+        device = device_name(facts, address=address, vendor=told[0].vendor) or address or "-"
+        values: dict[str, str | int] = {"device": device, "address": address, "times": len(told)}
+        yield Finding(subject=device, values={**values}, evidence=tuple(map(Evidence.of, told[:2])))
