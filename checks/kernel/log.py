@@ -100,6 +100,7 @@ SEVERITY = r"(?P<code>Correct(?:ed|able)|Uncorrect(?:ed|able) \((?:Non-)?Fatal\)
 KILLED = r"(?P<code>Memory cgroup out of memory|Out of memory)[^:]{0,40}: "
 VICTIM = r"(?P<pid>[0-9]{1,9})(?:, UID \d{1,9},)? \((?P<name>[^)]{1,64})\)"
 SWITCH = rf"nvidia-nvswitch\d{{0,3}}: SXid \({AT}\): (?P<code>\d{{1,6}}),"
+PLACE = r"(?:\S{1,60}(?:\(pid \d{1,9}\):)? )?"
 TILE = r"(?:Tile\d: )?GT\d: "
 
 
@@ -221,13 +222,11 @@ SHAPES = (
     Shape("cpu-throttled", "clock throttled", r"(?:mce: )?CPU\d{1,5}: (?P<code>Core|Package) temperature above thresh"),
     Shape("link-down", "Link down", r"Link down", driver="mlx5_core"),
     Shape("link-down", "Link DOWN", r"Port: \d+ Link DOWN", driver="mlx5_core"),
+    Shape("port-module", "Port module event[", rf"{PLACE}Port module event\[error\]: module \d+, (?P<code>.{{1,80}})"),
     Shape(
-        "port-module", "Port module event[", r"(?:\S{1,60} )?Port module event\[error\]: module \d+, (?P<code>.{1,80})"
+        "slot-power", "Detected insufficient power", rf"{PLACE}Detected insufficient power .{{1,30}}\((?P<code>\d+W)\)"
     ),
-    Shape(
-        "slot-power", "Detected insufficient power", r"\S{1,60} Detected insufficient power .{1,30}\((?P<code>\d+W)\)"
-    ),
-    Shape("nic-health", "health compromised", r"(?:\S{1,60} )?device's health compromised", driver="mlx5_core"),
+    Shape("nic-health", "health compromised", rf"{PLACE}device's health compromised", driver="mlx5_core"),
 )
 SIGNS = tuple(dict.fromkeys(shape.sign for shape in SHAPES if shape.sign not in (" timeout, ", " thread ")))
 ANY = expression("|".join(re.escape(sign) for sign in dict.fromkeys(shape.sign for shape in SHAPES)))

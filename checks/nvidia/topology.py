@@ -106,6 +106,7 @@ def _row(
 @probe(
     "nvidia-smi/nvlink",
     tells=(Link,),
+    command=("nvidia-smi", "nvlink", "-s"),
     recognise=Recognise(
         literals=("(UUID:", " GB/s", "<inactive>"), pattern=f"{DEVICE.pattern}|{LANE.pattern}", each=True, lines=3
     ),

@@ -66,7 +66,8 @@ def _rows(report: Report) -> Iterator[Row]:
 
 def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
     words = WORDS[language]
-    subject = " ".join(filter(None, (finding.scope, finding.subject)))
+    named = "" if finding.subject in finding.summary else finding.subject
+    subject = " ".join(filter(None, (finding.scope, named)))
     head = f"{finding.rank}. {words[finding.severity]}: "
     yield Row(head, (f"[{subject}] " if subject else "") + finding.summary, STYLES[finding.severity], "bold")
     sure = f"{words['confidence']}: {words[finding.confidence]}"
