@@ -20,7 +20,7 @@ from diag.facts import Fact, Facts, Platform, Unavailable
 from diag.finding import Broken, Finding, Result, Undecided
 from diag.learn import learn
 from diag.plugins import Loaded
-from diag.probe import Deduction
+from diag.probe import Deduction, Probe
 
 
 @dataclass(frozen=True)
@@ -83,28 +83,29 @@ def judge(checks: Iterable[Check], facts: Facts, loaded: Loaded) -> Iterator[Res
     checks = tuple(checks)
     for scope in facts.scopes():
         view = facts.within(scope)
+        untold = _Untold(view, loaded.probes.values())
         for one in checks:
             start = time.perf_counter()
-            result = _result(one, view, scope, loaded)
+            result = _result(one, view, scope, untold)
             yield replace(result, seconds=time.perf_counter() - start)
 
 
-def _result(check: Check, view: Facts, scope: str, loaded: Loaded) -> Result:
-    untold = Result(check=check.id, severity=check.severity, scope=scope, status="pass")
+def _result(check: Check, view: Facts, scope: str, untold: _Untold) -> Result:
+    passed = Result(check=check.id, severity=check.severity, scope=scope, status="pass")
     try:
         if reason := _elsewhere(check, view) or (check.applies(view) if check.applies else ""):
-            return replace(untold, status="not-applicable", reason=reason)
-        if reason := _missing(check, view, loaded):
-            return replace(untold, status="skip", reason=reason)
+            return replace(passed, status="not-applicable", reason=reason)
+        if reason := untold.of(check.needs):
+            return replace(passed, status="skip", reason=reason)
         answers = tuple(map(_answer, check.run(view)))
     except PASSING:
         raise
     except BaseException as error:
-        return replace(untold, status="crash", reason=f"{type(error).__name__}: {error}")
+        return replace(passed, status="crash", reason=f"{type(error).__name__}: {error}")
     findings = tuple(_filed(one, check, scope) for one in answers if isinstance(one, Finding))
     undecided = "; ".join(one.reason for one in answers if isinstance(one, Undecided))
     status = "fail" if findings else "skip" if undecided else "pass"
-    return replace(untold, status=status, findings=findings, reason=undecided)
+    return replace(passed, status=status, findings=findings, reason=undecided)
 
 
 def _answer(given: object) -> Finding | Undecided:
@@ -130,14 +131,24 @@ def _elsewhere(check: Check, view: Facts) -> str:
     return ""
 
 
-def _missing(check: Check, view: Facts, loaded: Loaded) -> str:
-    """Which needs of a check are not known, and why those who could have told did not."""
-    missing = [kind for kind in check.needs if view.first(kind) is None]
-    if not missing:
-        return ""
-    reasons = {one.what: one.reason for one in view.all(Unavailable)}
-    could = [probe.key for probe in loaded.probes.values() if not set(missing).isdisjoint(probe.tells)]
-    why = [f"{key}: {reasons[key]}" for key in could if key in reasons]
-    silent = [key for key in could if key not in reasons]
-    told = "; ".join([*why, f"not seen: {', '.join(silent)}"] if silent else why) or "no probe tells it"
-    return f"{' and '.join(kind.__name__ for kind in missing)} not known ({told})"
+class _Untold:
+    """Why facts of a machine are not known: which probes could have told them, and why they did not."""
+
+    def __init__(self, view: Facts, probes: Iterable[Probe]) -> None:
+        self.view, self.probes = view, probes
+        self.reasons = {one.what: one.reason for one in view.all(Unavailable)}
+        self.said: dict[tuple[type[Fact], ...], str] = {(): ""}
+
+    def of(self, needs: Iterable[type[Fact]]) -> str:
+        """Which of these kinds are not known and why, empty where all are."""
+        missing = tuple(kind for kind in needs if self.view.first(kind) is None)
+        if missing not in self.said:
+            self.said[missing] = self._why(missing)
+        return self.said[missing]
+
+    def _why(self, missing: tuple[type[Fact], ...]) -> str:
+        could = [probe.key for probe in self.probes if not set(missing).isdisjoint(probe.tells)]
+        why = [f"{key}: {self.reasons[key]}" for key in could if key in self.reasons]
+        silent = [key for key in could if key not in self.reasons]
+        told = "; ".join([*why, f"not seen: {', '.join(silent)}"] if silent else why) or "no probe tells it"
+        return f"{' and '.join(kind.__name__ for kind in missing)} not known ({told})"

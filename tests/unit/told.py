@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +65,14 @@ def text_of(name: str) -> str:
     return (CAPTURES / name).read_text("utf-8")
 
 
+@cache
 def examined(*texts: str) -> engine.Examination:
     captures = [one for number, text in enumerate(texts, 1) for one in Paste(f"text{number}", text).captures(())]
     return engine.examine(captures, LOADED)
 
 
 def facts_of(captures: Iterable[Capture]) -> Facts:
-    return engine.examine(captures, LOADED).facts
+    return engine.examine(captures, LOADED, []).facts
 
 
 def reading(text: str) -> set[str]:
