@@ -100,3 +100,11 @@ BUS = "af:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)
 def test_a_device_on_the_bus_alone_is_no_pass(tmp_path):
     report = examine(tmp_path, BUS)
     assert (report["verdict"], any("bus" in reason for reason in report["incomplete"])) == ("incomplete", True)
+
+
+@pytest.mark.parametrize("host", ["error", "observed", "runtime", "skip", "safe", "check"])
+def test_a_host_may_be_called_like_a_word_of_the_report(tmp_path, host):
+    shown = (f"[root@{name} ~]# nvidia-smi\nbash: nvidia-smi: command not found\n" for name in (host, "other77"))
+    report = examine(tmp_path, "".join(shown) + FOUR + ENV.replace("12.1", "13.0").replace("True", "False"))
+    assert {one["id"] for one in report["results"]} >= {"nvidia/driver-behind-runtime", "torch/missing"}
+    assert all(one["scope"] != host for one in report["results"])

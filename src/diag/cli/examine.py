@@ -9,6 +9,7 @@ from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, convert, to_builtins
 
@@ -41,6 +42,15 @@ from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
 from diag.text import printable
+
+
+OWN = frozenset(
+    (
+        *("schema", "tool", "command", "language", "verdict", "untouched", "id", "kind", "severity", "confidence"),
+        *("strength", "safety", "status", "related", "fingerprint", "until", "ended"),
+    )
+)
+"""Fields of a report whose words are diag's own, of closed sets: no name can stand in them."""
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -148,4 +158,17 @@ def cut_short(asked: Question, content: Content) -> Report:
 
 def redacted(report: Report, known: Known) -> Report:
     """The report as it may leave."""
-    return convert(Redactor(redact_key(), known).value(to_builtins(report)), Report)
+    whole = to_builtins(report)
+    return convert(_with_own_words(Redactor(redact_key(), known).value(whole), whole), Report)
+
+
+def _with_own_words(kept: Any, whole: Any) -> Any:
+    """A redacted document with diag's own words as they were: a host may be called `error`, a severity is one."""
+    if isinstance(kept, dict):
+        return {
+            name: whole[name] if name in OWN else value if name == "facts" else _with_own_words(value, whole[name])
+            for name, value in kept.items()
+        }
+    if isinstance(kept, (list, tuple)):
+        return [_with_own_words(value, was) for value, was in zip(kept, whole, strict=True)]
+    return kept
