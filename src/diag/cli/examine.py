@@ -43,7 +43,6 @@ from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
 from diag.text import printable
 
-
 OWN = frozenset(
     (
         *("schema", "tool", "command", "language", "verdict", "untouched", "id", "kind", "severity", "confidence"),
