@@ -71,7 +71,7 @@ def bundled() -> Path:
 def roots(further: Iterable[Path] = (), config: Path | None = None) -> list[Path]:
     """The roots in order: bundled, those of installed packages, the config folder's, those asked for."""
     found = [bundled(), *_packaged()]
-    if config is not None and _is_root(config):
+    if config is not None and is_root(config):
         found.append(config)
     return [*found, *further]
 
@@ -87,7 +87,8 @@ def _packaged() -> Iterator[Path]:
         yield from map(Path, (spec.submodule_search_locations or ()) if spec else (package,))
 
 
-def _is_root(folder: Path) -> bool:
+def is_root(folder: Path) -> bool:
+    """Whether a folder has a part that a root is made of."""
     # A home that may not be looked into holds none.
     return any(os.path.isdir(folder / part) for part in PARTS)
 
@@ -137,7 +138,7 @@ class Shelf:
     def _open(self, root: Path, name: str) -> _Opened:
         """Keep the probes and deductions of a root's modules; its checks wait, and so do the modules of rules alone."""
         opened = _Opened(root, name)
-        if not _is_root(root):
+        if not is_root(root):
             self._broken.append(Broken(where=str(root), error="not a root: it has no checks, kb or reports folder"))
         for part in (root / name for name in PARTS if (root / name).is_dir()):
             if not os.access(part, os.R_OK | os.X_OK):

@@ -108,3 +108,23 @@ def test_a_host_may_be_called_like_a_word_of_the_report(tmp_path, host):
     report = examine(tmp_path, "".join(shown) + FOUR + ENV.replace("12.1", "13.0").replace("True", "False"))
     assert {one["id"] for one in report["results"]} >= {"nvidia/driver-behind-runtime", "torch/missing"}
     assert all(one["scope"] != host for one in report["results"])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-000000000000)\n", "only names were told"),
+        (FOUR + "RuntimeError: the pump is out of order\n", "an error that no rule knows"),
+        (FOUR + "Traceback (most recent call last):\n", "an error that no rule knows"),
+    ],
+)
+def test_what_is_not_known_to_be_well_is_no_pass(tmp_path, text, reason):
+    report = examine(tmp_path, text)
+    assert report["verdict"] == "incomplete"
+    assert any(reason in one for one in report["incomplete"])
+
+
+def test_a_root_that_is_none_is_a_mistake(tmp_path):
+    (tmp_path / "bare").mkdir()
+    done = diag(tmp_path, "env-check", "-", "--root", str(tmp_path / "bare"), text=FOUR)
+    assert (done.returncode, "holds none of checks, kb, reports" in done.stderr) == (2, True)

@@ -45,6 +45,8 @@ def open_roots(bounds: Bounds) -> Shelf:
     for folder in (*named, *bounds.root):
         if not folder.is_dir():
             raise DiagError(f"root {folder} is not a folder")
+        if not plugins.is_root(folder):
+            raise DiagError(f"root {folder} holds none of {', '.join(plugins.PARTS)}")
     return Shelf(plugins.roots((*named, *bounds.root), config_folder()))
 
 

@@ -8,11 +8,24 @@ from diag import sources
 from diag.bundle import Bundle
 from diag.check import Check
 from diag.engine import Examination
-from diag.facts import Accelerator, Expected, Facts, Python, Reference
+from diag.facts import (
+    Accelerator,
+    DeviceTrial,
+    EngineState,
+    Expected,
+    Facts,
+    Python,
+    Reading,
+    Reference,
+    Text,
+    TorchBuild,
+)
 from diag.finding import Broken
 from diag.learn import key_of
 
 STOPPED = "stopped"
+ERROR = "error"
+"""The kind of a text that says that something failed."""
 BUS = ("pci", "node")
 """What tells of a device although no driver answers for it."""
 Words = Mapping[str, str]
@@ -25,7 +38,7 @@ def unanswered(
     reasons = list(_unread(opened, examination, words))
     if all(isinstance(fact, Reference) for fact in examination.facts):
         return [*reasons, words["nothing known"]]
-    reasons += _unseen(examination.facts, words)
+    reasons += [*_unseen(examination.facts, words), *_unexplained(examination, words)]
     for result in examination.results:
         if result.status == "skip" and Expected in checks[result.check].needs and examination.facts.first(Expected):
             reasons.append(words["expectation"].format(reason=result.reason))
@@ -55,14 +68,37 @@ def _unread(opened: Sequence[sources.Source], examination: Examination, words: W
 
 def _unseen(facts: Facts, words: Words) -> Iterator[str]:
     """The machines of which no accelerator was told, or none by anything that its driver answered."""
-    if without := _scopes(facts, lambda seen: not seen):
+    if without := _scopes(facts, lambda view: view.first(Accelerator) is None):
         yield words["no accelerator"].format(scopes=_named(without))
-    if silent := _scopes(facts, lambda seen: bool(seen) and all(one.seen_by in BUS for one in seen)):
+    if silent := _scopes(facts, lambda view: {one.seen_by in BUS for one in view.all(Accelerator)} == {True}):
         yield words["bus alone"].format(scopes=_named(silent))
+    if bare := _scopes(facts, lambda view: _answered(view) and not _works(view)):
+        yield words["names alone"].format(scopes=_named(bare))
 
 
-def _scopes(facts: Facts, wanted: Callable[[tuple[Accelerator, ...]], bool]) -> list[str]:
-    return [scope for scope in facts.scopes() if wanted(facts.within(scope).all(Accelerator))]
+def _unexplained(examination: Examination, words: Words) -> Iterator[str]:
+    """The errors that a text shows although no rule found anything in it."""
+    found = any(finding for result in examination.results for finding in result.findings)
+    shown = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
+    if shown and not found:
+        yield words["unexplained"].format(place=f"{shown[-1].capture}:{shown[-1].line}", quote=shown[-1].quote[:80])
+
+
+def _answered(view: Facts) -> bool:
+    """Whether a driver, torch or a tool told of a device."""
+    return any(one.seen_by not in BUS for one in view.all(Accelerator))
+
+
+def _works(view: Facts) -> bool:
+    """Whether anything beyond names was told of the devices: their state, or whether torch or an engine can use them."""
+    used = any(one.available is not None for one in view.all(TorchBuild)) or any(
+        one.ok for one in view.all(DeviceTrial)
+    )
+    return used or view.first(Reading) is not None or view.first(EngineState) is not None
+
+
+def _scopes(facts: Facts, wanted: Callable[[Facts], bool]) -> list[str]:
+    return [scope for scope in facts.scopes() if wanted(facts.within(scope))]
 
 
 def _named(scopes: list[str]) -> str:
