@@ -27,6 +27,7 @@ from diag.api import (
     Setting,
     Undecided,
     check,
+    count,
     expression,
 )
 
@@ -87,12 +88,13 @@ def path_crosses_sockets(facts: Facts) -> Iterator[Answer]:
     told = set[int]()
     for launch in facts.all(LaunchArguments):
         flag, size = next(
-            ((name, int(value)) for name, value in launch.flags if name in FLAGS and value.isdecimal()), ("", 1)
+            ((name, ranks) for name, value in launch.flags if name in FLAGS and (ranks := count(value))), ("", 1)
         )
         if not links or size < 2 or size in told:
             continue
         told.add(size)
-        taken = [f"GPU{number}" for number in _visible(facts, launch)[:size] or range(size)]
+        there = range(len({one.first for one in links.values()} | {one.second for one in links.values()}))
+        taken = [f"GPU{number}" for number in (_visible(facts, launch) or there)[:size]]
         among = [one for (first, second), one in links.items() if first in taken and second in taken]
         far = [one for one in among if one.kind in FAR]
         if far and not any(FAST.fullmatch(one.kind) for one in among):
@@ -106,4 +108,5 @@ def _visible(facts: Facts, launch: LaunchArguments) -> list[int]:
     """The devices that a variable lets the launch see, empty where none does."""
     told = {one.name: one.value for one in facts.all(Setting) if one.kind == "environment"} | dict(launch.environment)
     words = told.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    return [int(word) for word in words] if all(word.strip().isdecimal() for word in words) else []
+    numbers = [count(word) for word in words]
+    return [number for number in numbers if number is not None] if None not in numbers else []

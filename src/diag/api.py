@@ -11,7 +11,7 @@ from diag.facts import *  # noqa: F403
 from diag.finding import Evidence, Finding, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
 from diag.text import Line, expression
-from diag.versions import at_least, canonical, local, minor, numbers, public, satisfies
+from diag.versions import at_least, canonical, count, local, minor, numbers, public, satisfies
 
 __all__ = [
     "Answer",
@@ -30,6 +30,7 @@ __all__ = [
     "at_least",
     "canonical",
     "check",
+    "count",
     "deduction",
     "expression",
     "local",

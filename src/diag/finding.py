@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -77,7 +78,7 @@ class Undecided(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding that somebody has decided to live with, until the end of a day and for a reason.
 
-    `id` is a rule's; `subject`, where given, must stand in the finding's subject.
+    `id` is a rule's; `subject`, where given, must stand in the finding's subject as a word of its own.
     """
 
     id: str
@@ -87,7 +88,8 @@ class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def covers(self, finding: Finding) -> bool:
         """Whether it is about this finding, whether or not it has ended."""
-        return self.id == finding.check and self.subject in finding.subject
+        own = rf"(?<![\w.:-]){re.escape(self.subject)}(?![\w.:-])"
+        return self.id == finding.check and (not self.subject or bool(re.search(own, finding.subject)))
 
 
 class Broken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,21 +7,25 @@ texts to take, and hands back what came of them. What it needs there is a `pytho
 from __future__ import annotations
 
 import base64
-import json
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import DecodeError, Struct, json
+from msgspec.structs import asdict
+
 from diag.capture import Capture
 from diag.errors import DiagError
 from diag.probe import COSTS, Cost, Probe, Request
-from diag.redact import NOTHING_KNOWN, Known
+from diag.redact import Known
 from diag.report import SourceKind
 from diag.sources import MEASURE, ONCE
-from diag.spawn import NEUTRAL, Command, Outcome, run
+from diag.spawn import NEUTRAL, STOPPED, Command, Outcome, run
+from diag.text import printable
 
 RUNTIMES = ("docker", "podman", "nerdctl")
 HANDS = MEASURE / "inside.py"
@@ -38,8 +42,20 @@ SPARE = 20.0
 """Seconds beyond the longest step: steps wait for one another."""
 KEEP = 64 * 2**20
 """Bytes kept of what all steps wrote."""
+SAID = 300
+"""Characters of what a runtime says that are repeated."""
 ASKING = 10.0
 """Seconds that a runtime has to say whether it knows a container."""
+
+
+class Answer(Struct, frozen=True):
+    """What came of one step, as the program inside tells it."""
+
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    error: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -53,12 +69,16 @@ class Inside:
     deadline: float | None = None
     now: Callable[[], str] = lambda: ""
     kind: SourceKind = "live"
-    known: Known = NOTHING_KNOWN
 
     @property
     def name(self) -> str:
         """The container as its runtime knows it."""
-        return f"{self.runtime} {self.container}"
+        return f"{self.runtime} {printable(self.container)}"
+
+    @property
+    def known(self) -> Known:
+        """Its name is somebody's: it leaves as a host's does."""
+        return Known(hosts=(printable(self.container),))
 
     def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
         """All but the active ones in one go, then these one by one and stage by stage."""
@@ -78,51 +98,53 @@ class Inside:
             key = f"{probe.key}#{len(taken) + 1}" if probe.next else probe.key
             taken.append(self._capture(key, probe, told))
             yield taken[-1]
-            if told["error"]:
+            if told.error:
                 return
 
-    def _taken(self, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What came of each step; where the whole was stopped, that of each."""
-        plan = json.dumps({"hands": HANDS.read_text(), "environment": NEUTRAL, "steps": steps})
-        packed = base64.b85encode(zlib.compress(plan.encode(), 9)).decode()
+    def _taken(self, steps: list[dict[str, Any]]) -> list[Answer]:
+        """What came of each step; where the time bound stopped the whole, that is so of each."""
+        plan = json.encode({"hands": HANDS.read_text(), "environment": NEUTRAL, "steps": steps})
+        packed = base64.b85encode(zlib.compress(plan, 9)).decode()
         if len(packed) > LONGEST:
             raise DiagError(f"--container: the plan has {len(packed)} bytes, more than an argument may have")
         argv = (self.runtime, "exec", self.container, self.python, "-c", BOOT, packed)
         timeout = max((step["timeout"] for step in steps), default=0.0) + SPARE
         outcome = run([Command(argv, timeout=timeout, keep=KEEP)], deadline=self.deadline)[0]
-        if outcome.error:
-            silent = {"stdout": "", "stderr": "", "exit_code": None}
-            return [{**silent, "error": outcome.error, "seconds": outcome.seconds} for _ in steps]
-        try:
-            told: list[dict[str, Any]] = json.loads(outcome.stdout.strip().rpartition("\n")[2])
-        except ValueError:
-            raise DiagError(f"--container {self.container}: {_said(outcome)}") from None
-        return told
+        if outcome.error.startswith(STOPPED):
+            return [Answer(error=STOPPED, seconds=outcome.seconds)] * len(steps)
+        for line in reversed(outcome.stdout.splitlines()):
+            with suppress(DecodeError, RecursionError):
+                told = json.decode(line, type=list[Answer])
+                if len(told) == len(steps):
+                    return told
+        raise DiagError(f"--container {printable(self.container)}: {outcome.error or _said(outcome)}")
 
-    def _capture(self, key: str, probe: Probe, told: dict[str, Any]) -> Capture:
+    def _capture(self, key: str, probe: Probe, told: Answer) -> Capture:
         command = " ".join((self.runtime, "exec", self.container, *(probe.command or (probe.path or probe.measure,))))
-        return Capture.of(key, told.pop("stdout"), kind=probe.kind, command=command, taken_at=self.now(), **told)
+        circumstances = {name: value for name, value in asdict(told).items() if name != "stdout"}
+        return Capture.of(key, told.stdout, kind=probe.kind, command=command, taken_at=self.now(), **circumstances)
 
 
-def opened(container: str, **options: Any) -> Inside:
+def opened(container: str, deadline: float | None, **options: Any) -> Inside:
     """The container, by the first runtime of this host that knows it to be running."""
     said: list[str] = []
     for runtime in RUNTIMES:
         if shutil.which(runtime):
             argv = (runtime, "container", "inspect", "--format", "{{.State.Running}}", container)
-            outcome = run([Command(argv, timeout=ASKING)])[0]
+            outcome = run([Command(argv, timeout=ASKING)], deadline=deadline)[0]
             if outcome.exit_code == 0 and outcome.stdout.strip() == "true":
-                return Inside(runtime, container, **options)
+                return Inside(runtime, container, deadline=deadline, **options)
             said.append(f"{runtime}: {'not running' if outcome.exit_code == 0 else outcome.error or _said(outcome)}")
     known = "; ".join(said) or f"none of {', '.join(RUNTIMES)} is here"
-    line = f"RUNTIME exec {container} sh -c 'pip install diag && diag env-check'"
-    raise DiagError(f"--container {container}: {known}. Where its runtime is: {line}")
+    shown = printable(container)
+    line = f"RUNTIME exec {shown} sh -c 'pip install diag && diag env-check'"
+    raise DiagError(f"--container {shown}: {known}. Where its runtime is: {line}")
 
 
 def _said(outcome: Outcome) -> str:
     """The last thing that a runtime said of its failure."""
     lines = [line for line in (outcome.stderr or outcome.stdout).splitlines() if line.strip()]
-    return lines[-1] if lines else f"exit code {outcome.exit_code}"
+    return printable(lines[-1][:SAID]) if lines else f"exit code {outcome.exit_code}"
 
 
 def _step(probe: Probe, request: Request = ONCE) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 
 @lru_cache(maxsize=4096)
@@ -18,7 +18,7 @@ def parse(version: str) -> Version | None:
     """The PEP 440 reading of a version, or None where it has none."""
     try:
         return Version(version)
-    except InvalidVersion:
+    except ValueError:  # no version, or one of more digits than Python makes a number of
         return None
 
 
@@ -54,8 +54,13 @@ def canonical(name: str) -> str:
 
 def numbers(version: str) -> tuple[int, ...]:
     """The leading dotted numbers of a version: `570.124.06` gives (570, 124, 6); empty where there are none."""
-    found = re.match(r"\s*v?(\d+(?:\.\d+)*)", version)
+    found = re.match(r"\s*v?([0-9]{1,18}(?![0-9])(?:\.[0-9]{1,18}(?![0-9]))*)", version)
     return tuple(map(int, found[1].split("."))) if found else ()
+
+
+def count(text: str) -> int | None:
+    """A number of things as somebody typed it; None where it is none, or has more digits than things can have."""
+    return int(text) if re.fullmatch(r"[0-9]{1,12}", text.strip()) else None
 
 
 def at_least(version: str, minimum: str) -> bool | None:

@@ -64,7 +64,9 @@ def test_a_new_check_loads_and_asks_for_its_vectors(tmp_path):
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("id", ["fan", "Site/Fan", "../x/y", "site/fan_stopped", "/etc/x", "site/"])
+@pytest.mark.parametrize(
+    "id", ["fan", "Site/Fan", "../x/y", "site/fan_stopped", "site/class", "site/1a", "/etc/x", "site/"]
+)
 def test_what_is_no_id_is_refused(tmp_path, id):
     done = diag(tmp_path, "checks", "new", id, "--root", str(tmp_path / "root"))
     assert (done.returncode, done.stderr.count("\n"), (tmp_path / "root").exists()) == (2, 1, False)

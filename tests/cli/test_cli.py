@@ -42,7 +42,7 @@ def diag(*arguments, stdin: str | bytes = "", **environment) -> subprocess.Compl
         (FAULTY, ("--fail-on", "never"), 0),
         ("a poem about machines", (), 4),
         ("", (), 4),
-        (FAULTY, ("--ignore", "torch/"), 4),
+        (FAULTY, ("--select", "host/open-files-few"), 4),
         (FAULTY, ("--select", "torch/device-unavailable"), 1),
     ],
 )

@@ -17,6 +17,9 @@ import psutil
 import pytest
 from contract.shell import diag
 
+from diag.inside import HANDS
+from diag.probe import program
+
 RUNTIME = """\
 #!/bin/sh
 if [ "$1" = container ]; then
@@ -88,6 +91,10 @@ def test_it_says_what_the_host_says_where_both_are_one(tmp_path):
         ({"running": "false"}, "not running"),
         ({"enter": "false"}, "exit code 1"),
         ({"enter": "sh -c 'echo python3: not found >&2; exit 127'"}, "python3: not found"),
+        ({"enter": "sh -c 'kill -9 $$'"}, "killed by SIGKILL"),
+        ({"enter": "echo '[]' #"}, "[]"),
+        ({"enter": "echo '[{\"seconds\": null}]' #"}, "seconds"),
+        ({"enter": "head -c 4000 /dev/zero | tr '\\0' '[' #"}, "[["),
     ],
 )
 def test_what_cannot_be_entered_is_one_line_and_exit_2(tmp_path, options, says):
@@ -108,11 +115,23 @@ def test_the_time_bound_holds_inside(tmp_path):
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (4, "incomplete")
 
 
-def test_a_step_that_hangs_or_dies_is_told_and_the_others_answer(tmp_path):
+@pytest.mark.parametrize(
+    ("body", "error"), [("kill -SEGV $$", "killed by SIGSEGV"), ("kill -40 $$", "killed by signal 40")]
+)
+def test_a_step_that_dies_is_told_and_the_others_answer(tmp_path, body, error):
     path = runtime(tmp_path / "bin")
-    (tmp_path / "bin" / "nvidia-smi").write_text("#!/bin/sh\nkill -SEGV $$\n")
+    (tmp_path / "bin" / "nvidia-smi").write_text(f"#!/bin/sh\n{body}\n")
     (tmp_path / "bin" / "nvidia-smi").chmod(0o755)
     report = json.loads(inside(tmp_path, path, "--format", "json").stdout)
     errors = {one["key"]: one["error"] for one in report["captures"]}
-    assert errors["nvidia-smi"] == "killed by SIGSEGV"
-    assert errors["packages"] == ""
+    assert (errors["nvidia-smi"], errors["packages"]) == (error, "")
+
+
+def test_what_floods_is_kept_to_its_first_bytes() -> None:
+    told = program(str(HANDS))["taken"]({"argv": ["sh", "-c", "yes | head -c 50000000"], "timeout": 20})
+    assert (len(told["stdout"]), told["error"], told["exit_code"]) == (2**20, "", 0)
+
+
+def test_what_hangs_is_killed_with_its_group() -> None:
+    told = program(str(HANDS))["taken"]({"argv": ["sh", "-c", "sleep 60 & sleep 60"], "timeout": 0.3})
+    assert (told["error"], told["seconds"] < 5) == ("timed out after 0.3 s", True)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contract.shell import diag
+
+from diag.facts import Origin
+from diag.finding import Evidence, Finding, Waiver
 
 FAULTY = """\
 Collecting environment information...
@@ -52,6 +57,13 @@ def test_a_waiver_of_a_subject_is_about_no_other(tmp_path):
     assert judged(tmp_path, waiver("9999-12-31", more='subject = "gpu7"'))[0] == 1
 
 
+@pytest.mark.parametrize(("subject", "covered"), [("gpu1 (0000:1a:00.0)", True), ("gpu10", False), ("gpu1", True)])
+def test_a_subject_is_a_word(subject, covered):
+    evidence = Evidence(says="", origin=Origin(capture="x"))
+    one = Waiver(id="x/y", until=date(2026, 1, 1), reason="r", subject="gpu1")
+    assert one.covers(Finding(check="x/y", subject=subject, evidence=(evidence,))) == covered
+
+
 def test_rules_are_left_out_and_the_command_line_has_the_last_word(tmp_path):
     assert ID not in {one["id"] for one in judged(tmp_path, 'ignore = ["torch/device"]')[1]["results"]}
     report = judged(tmp_path, 'select = ["host/"]', "config/diag", "--select", "torch/")[1]
@@ -76,6 +88,9 @@ def test_it_is_told_to_a_reader(tmp_path):
         ("= broken", "diag.toml"),
         ('ignore = ["nvdia/"]', "no check begins with 'nvdia/'"),
         ("ignore = 1", "ignore"),
+        ('ignore = [""]', "a prefix is empty"),
+        (waiver("9999-12-31").replace("ticket 4711", " "), "states no reason"),
+        ("select = " + "[" * 9000 + "]" * 9000, "diag.toml"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(tmp_path, settings, says):
@@ -86,7 +101,9 @@ def test_mistakes_are_one_line_and_exit_2(tmp_path, settings, says):
     assert says in done.stderr
 
 
-def test_a_folder_of_that_name_is_one_line(tmp_path):
-    (tmp_path / "elsewhere" / "diag.toml").mkdir(parents=True)
+@pytest.mark.parametrize("made", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_is_one_line(tmp_path, made):
+    (tmp_path / "elsewhere").mkdir()
+    made(tmp_path / "elsewhere" / "diag.toml")
     done = diag(tmp_path, "env-check", "-", text=FAULTY)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -73,12 +73,14 @@ class Examined:
 def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, live: Live) -> int:
     """Examine and report; the exit code says what was found."""
     templates: Mapping[str, Path] = plugins.templates(plugins.bundled())
-    decided = settings()
+    with within(bounds.timeout):
+        decided = settings()
 
     def opening(shelf: Shelf) -> None:
         check_output(output, shelf.templates, list(map(Path, asked.sources)))
 
     def choose(loaded: Loaded) -> list[Check]:
+        known_waivers(decided.waive, loaded.checks)
         return selected(loaded.checks.values(), bounds, decided)
 
     try:
@@ -86,7 +88,7 @@ def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, li
         with within(bounds.timeout), redirect_stdout(sys.stderr):
             found = examined(asked, bounds, live, choose=choose, opening=opening)
             templates = found.loaded.templates
-            found = replace(found, waivers=known_waivers(decided.waive, found.loaded.checks))
+            found = replace(found, waivers=decided.waive)
             report = reported(asked, found, content)
     except TimeUp:
         report = cut_short(asked, content)

@@ -104,7 +104,7 @@ def live_host(live: Live, deadline: float | None) -> sources.Source:
     if live.container:
         from diag import inside
 
-        return inside.opened(live.container, python=live.python or "python3", costs=costs, deadline=deadline, now=now)
+        return inside.opened(live.container, deadline, python=live.python or "python3", costs=costs, now=now)
     return LiveHost(target_python(live.python), sys.executable, costs, deadline, now)
 
 

@@ -19,7 +19,7 @@ from diag.finding import Waiver
 from diag.text import decode
 
 NAME = "diag.toml"
-SIZE_CAP = 2**20
+SIZE_CAP = 2**16
 """Bytes of the largest settings that are read."""
 
 
@@ -41,13 +41,12 @@ def settings() -> Settings:
     )
 
 
-def known_waivers(waivers: tuple[Waiver, ...], ids: Collection[str]) -> tuple[Waiver, ...]:
-    """The waivers; one of a rule that there is not is a mistake, for it waives nothing."""
+def known_waivers(waivers: tuple[Waiver, ...], ids: Collection[str]) -> None:
+    """Refuse a waiver of a rule that there is not: it waives nothing."""
     for one in waivers:
         if one.id not in ids:
             near = get_close_matches(one.id, ids, 1)
             raise DiagError(f"{NAME}: no check {one.id!r}" + (f"; did you mean {near[0]!r}" if near else ""))
-    return waivers
 
 
 def _places() -> Iterator[Path]:
@@ -60,6 +59,8 @@ def _places() -> Iterator[Path]:
 
 def _read(path: Path) -> Settings:
     try:
+        if path.exists() and not path.is_file():
+            raise DiagError(f"cannot read {path}: it is no regular file")
         with path.open("rb") as file:
             raw = file.read(SIZE_CAP + 1)
     except OSError as error:
@@ -67,6 +68,11 @@ def _read(path: Path) -> Settings:
     if len(raw) > SIZE_CAP:
         raise DiagError(f"{path} is too long for settings")
     try:
-        return toml.decode(decode(raw), type=Settings)
-    except (DecodeError, ValueError) as error:
+        told = toml.decode(decode(raw), type=Settings)
+    except (DecodeError, ValueError, RecursionError) as error:
         raise DiagError(f"{path}: {error}") from error
+    if "" in (*told.select, *told.ignore):
+        raise DiagError(f"{path}: a prefix is empty")
+    if bare := [one.id for one in told.waive if not one.reason.strip()]:
+        raise DiagError(f"{path}: the waiver of {bare[0]} states no reason")
+    return told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from pathlib import Path
 
@@ -65,10 +66,12 @@ def write(id: str, root: Path | None) -> int:
     if folder is None:
         raise DiagError("there is no config folder here; name a root with --root DIR")
     path = folder / "checks" / f"{id.replace('-', '_')}.py"
+    subject, _, fault = id.rpartition("/")
     if path.exists():
         raise DiagError(f"{path} is there already")
+    if keyword.iskeyword(fault) or fault[0].isdigit():
+        raise DiagError(f"{fault!r} can be no function's name; name the fault otherwise")
     path.parent.mkdir(parents=True, exist_ok=True)
-    subject, _, fault = id.rpartition("/")
     with written(path) as file:
         skeleton = SKELETON.format(id=id, about=subject.partition("/")[0], function=fault.replace("-", "_"))
         file.write(skeleton.encode())

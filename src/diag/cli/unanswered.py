@@ -90,7 +90,7 @@ def _answered(view: Facts) -> bool:
 
 
 def _works(view: Facts) -> bool:
-    """Whether anything beyond names was told of the devices: their state, or whether torch or an engine can use them."""
+    """Whether more than names was told of the devices: their state, or whether torch or an engine can use them."""
     used = any(one.available is not None for one in view.all(TorchBuild)) or any(
         one.ok for one in view.all(DeviceTrial)
     )

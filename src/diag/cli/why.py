@@ -35,7 +35,7 @@ def run(id: str, asked: Question, *, content: Content, bounds: Bounds, live: Liv
             found = examined(asked, bounds, live, choose=choose)
         lines = "".join(f"{plain(line)}\n" for line in _shown(found, one_of(found.loaded, id), content.lang))
         write(lines if content.no_redact else Redactor(redact_key(), known(found)).text(lines))
-    return 0
+    return 3 if any(one.status == "crash" for one in found.examination.results) else 0
 
 
 def _shown(found: Examined, check: Check, language: str) -> Iterator[str]:

@@ -22,6 +22,8 @@ class Facts:
         self._facts = tuple(facts)
         self._by_kind: dict[type[Fact], list[Fact]] = {}
         self._by_scope: dict[str, list[Fact]] | None = None
+        self._devices: tuple[Accelerator, ...] | None = None
+        self._environment: dict[str, Setting] | None = None
         for fact in self._facts:
             self._by_kind.setdefault(type(fact), []).append(fact)
 
@@ -50,6 +52,17 @@ class Facts:
 
     def environment(self) -> dict[str, Setting]:
         """The variables of the environment by name; what a launch sets for itself outdoes the others."""
+        if self._environment is None:
+            self._environment = self._variables()
+        return dict(self._environment)
+
+    def devices(self) -> tuple[Accelerator, ...]:
+        """One accelerator for each device of a machine, although several sources told of it."""
+        if self._devices is None:
+            self._devices = distinct(self.all(Accelerator))
+        return self._devices
+
+    def _variables(self) -> dict[str, Setting]:
         settings = [one for one in self.all(Setting) if one.kind == "environment"]
         for launch in self.all(LaunchArguments):
             settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
@@ -83,5 +96,5 @@ class Facts:
 
 
 def devices(facts: Facts) -> tuple[Accelerator, ...]:
-    """One accelerator for each device of a machine, although several sources told of it."""
-    return distinct(facts.all(Accelerator))
+    """One accelerator for each device of a machine: see `Facts.devices`."""
+    return facts.devices()

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from diag.facts.bag import Facts, devices
 from diag.facts.device import Accelerator
-from diag.facts.host import Setting
 from diag.facts.reference import Vendor
 
 HIDDEN = "-1"
@@ -41,13 +40,13 @@ def _is(device: Accelerator, index: int | None, address: str, vendor: str) -> bo
 
 def _renumbered(facts: Facts, row: Vendor | None, index: int) -> Iterator[str]:
     """The device's number in a process that the strongest of the set variables lets see only some of them."""
-    settings = {one.name: one.value for one in facts.all(Setting) if one.kind == "environment"}
+    settings = facts.environment() if row and row.visible else {}
     name = next((one for one in row.visible if one in settings), "") if row else ""
-    listed = [word.strip() for word in settings.get(name, "").split(",")]
+    listed = [word.strip() for word in settings[name].value.split(",")] if name else []
     if not name or not all(word.isdecimal() or word == HIDDEN for word in listed):
         return
     seen = listed[: listed.index(HIDDEN)] if HIDDEN in listed else listed
-    place = next((place for place, word in enumerate(seen) if int(word) == index), None)
+    place = next((place for place, word in enumerate(seen) if word.lstrip("0") == str(index).lstrip("0")), None)
     if place is None:
         yield f"hidden by {name}"
     elif place != index:

@@ -13,12 +13,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import IO, Any
 
 KEEP = 2**20
 """Bytes kept of a stream or a file."""
@@ -35,13 +36,15 @@ def main(plan: dict[str, Any]) -> None:
 
 
 def taken(step: dict[str, Any]) -> dict[str, Any]:
-    """What came of one step."""
+    """What came of one step; whatever goes wrong is told of this step alone."""
     start = time.monotonic()
     answer: dict[str, Any] = {"stdout": "", "stderr": "", "exit_code": None, "error": ""}
     try:
         answer.update(file(step["path"]) if "path" in step else command(step))
     except OSError as error:
-        answer["error"] = "%s: %s" % (type(error).__name__, step.get("path") or step["argv"][0])  # noqa: UP031
+        answer["error"] = f"{type(error).__name__}: {step.get('path') or step['argv'][0]}"
+    except Exception as error:
+        answer["error"] = f"{type(error).__name__}: {error}"
     answer["seconds"] = round(time.monotonic() - start, 4)
     return answer
 
@@ -57,31 +60,44 @@ def command(step: dict[str, Any]) -> dict[str, Any]:
     argv = step.get("argv") or [sys.executable, "-c", step["program"], *step["arguments"]]
     if not shutil.which(argv[0]):
         return {"error": f"FileNotFoundError: {argv[0]}"}
-    pipe = subprocess.PIPE
-    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True)
-    error = ""
-    try:
-        stdout, stderr = child.communicate(timeout=step["timeout"])
-    except subprocess.TimeoutExpired:
-        error = f"timed out after {step['timeout']:g} s"
-        stdout, stderr = ended(child)
-    code = None if error else child.returncode
+    error, (stdout, stderr) = "", (bytearray(), bytearray())
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as child:
+        readers = [
+            threading.Thread(target=drained, args=pair) for pair in ((child.stdout, stdout), (child.stderr, stderr))
+        ]
+        for reader in readers:
+            reader.daemon = True
+            reader.start()
+        try:
+            code: int | None = child.wait(step["timeout"])
+        except subprocess.TimeoutExpired:
+            code, error = None, f"timed out after {step['timeout']:g} s"
+        ended(child)
+        for reader in readers:
+            reader.join(GRACE)
     if code is not None and code < 0:
-        error = f"killed by {signal.Signals(-code).name}"
-    return {"stdout": decoded(stdout), "stderr": decoded(stderr), "exit_code": code, "error": error}
+        names = {int(one): one.name for one in signal.Signals}
+        error = f"killed by {names.get(-code, f'signal {-code}')}"
+    return {"stdout": decoded(bytes(stdout)), "stderr": decoded(bytes(stderr)), "exit_code": code, "error": error}
 
 
-def ended(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """Kill the child with its group; what it had written, as far as that can be read."""
+def drained(stream: IO[bytes], kept: bytearray) -> None:
+    """Read a stream to its end; its first bytes are kept, and none after them."""
+    with stream:
+        while piece := stream.read1(2**16):  # type: ignore[attr-defined]
+            kept += piece[: KEEP - len(kept)]
+
+
+def ended(child: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of the child's group."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
-        return child.communicate(timeout=GRACE)
-    except (OSError, subprocess.TimeoutExpired):
-        return b"", b""
+    except OSError:
+        pass
 
 
 def decoded(content: bytes) -> str:
-    """The first and the last bytes of a text of any length."""
-    if len(content) > KEEP:
-        content = content[: KEEP // 2] + b"\n" + content[-KEEP // 2 :]
+    """Bytes as text, whatever they are."""
     return content.decode("utf-8", "backslashreplace")
