@@ -134,7 +134,8 @@ class ReportedCapture(Struct, frozen=True, kw_only=True):
 class Report(Struct, frozen=True, kw_only=True):
     """The document `diag/report/1`.
 
-    `untouched` are the subjects (`torch`, `network`) that have checks which apply, none of which could be judged.
+    `untouched` are the subjects (`torch`, `network`) that have checks which apply, none of which could be judged;
+    `ignored` the prefixes of rules that the user left out.
     """
 
     schema_: Literal["diag/report/1"] = field(default="diag/report/1", name="schema")
@@ -145,6 +146,7 @@ class Report(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     incomplete: tuple[str, ...] = ()
     untouched: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     machine: tuple[MachineRow, ...] = ()
     findings: tuple[ReportedFinding, ...] = ()
     results: tuple[ReportedResult, ...] = ()
@@ -180,6 +182,7 @@ class Judged:
     machine: Sequence[MachineRow] = ()
     seconds: Mapping[str, float] | None = None
     waivers: Sequence[Waiver] = ()
+    ignored: Sequence[str] = ()
     today: dt.date = dt.date.min
 
 
@@ -196,6 +199,7 @@ def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **ci
         verdict=verdict([one.severity for one in findings if one.counts], judged.incomplete),
         incomplete=tuple(judged.incomplete),
         untouched=tuple(_untouched(judged)),
+        ignored=tuple(judged.ignored),
         language="zh" if language == "zh" else "en",
         machine=tuple(judged.machine),
         findings=findings,

@@ -65,7 +65,9 @@ def test_a_subject_is_a_word(subject, covered):
 
 
 def test_rules_are_left_out_and_the_command_line_has_the_last_word(tmp_path):
-    assert ID not in {one["id"] for one in judged(tmp_path, 'ignore = ["torch/device"]')[1]["results"]}
+    report = judged(tmp_path, 'ignore = ["torch/device"]')[1]
+    assert ID not in {one["id"] for one in report["results"]}
+    assert report["ignored"] == ["torch/device"]
     report = judged(tmp_path, 'select = ["host/"]', "config/diag", "--select", "torch/")[1]
     assert {one["id"].partition("/")[0] for one in report["results"]} == {"torch"}
 

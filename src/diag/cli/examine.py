@@ -45,7 +45,19 @@ from diag.text import printable
 
 OWN = frozenset(
     (
-        *("schema", "tool", "command", "language", "verdict", "untouched", "id", "kind", "severity", "confidence"),
+        *(
+            "schema",
+            "tool",
+            "command",
+            "language",
+            "verdict",
+            "untouched",
+            "ignored",
+            "id",
+            "kind",
+            "severity",
+            "confidence",
+        ),
         *("strength", "safety", "status", "related", "fingerprint", "until", "ended"),
     )
 )
@@ -62,12 +74,13 @@ class Question(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Examined:
-    """What was opened and loaded, and what it says; `waivers` are those of the settings."""
+    """What was opened and loaded, and what it says; `waivers` and `ignored` (prefixes of rules) as the user decided."""
 
     opened: Sequence[sources.Source]
     loaded: Loaded
     examination: Examination
     waivers: Sequence[Waiver] = ()
+    ignored: Sequence[str] = ()
 
 
 def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, live: Live) -> int:
@@ -88,7 +101,7 @@ def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, li
         with within(bounds.timeout), redirect_stdout(sys.stderr):
             found = examined(asked, bounds, live, choose=choose, opening=opening)
             templates = found.loaded.templates
-            found = replace(found, waivers=decided.waive)
+            found = replace(found, waivers=decided.waive, ignored=(*bounds.ignore, *decided.ignore))
             report = reported(asked, found, content)
     except TimeUp:
         report = cut_short(asked, content)
@@ -133,6 +146,7 @@ def reported(asked: Question, found: Examined, content: Content) -> Report:
         machine=summary.machine(examination.facts, content.lang),
         seconds=examination.seconds,
         waivers=found.waivers,
+        ignored=found.ignored,
         today=dt.date.fromisoformat(now()[:10]),
     )
     name = ", ".join(one.name for one in found.opened if one.kind != "asked")

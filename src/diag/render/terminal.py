@@ -50,6 +50,8 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])
     if report.untouched:
         yield Row(f"  {words['untouched']}: ", ", ".join(report.untouched), STYLES["faint"])
+    if report.ignored:
+        yield Row(f"  {words['ignored']}: ", ", ".join(report.ignored), STYLES["warning"])
     for finding in report.findings:
         yield Row("", "")
         yield from _finding(finding, report.language)
