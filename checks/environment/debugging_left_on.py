@@ -35,6 +35,7 @@ TROUBLESHOOTING = "export VLLM_LOGGING_LEVEL=DEBUG\nexport CUDA_LAUNCH_BLOCKING=
 ROCM = "AMD_SERIALIZE_KERNEL=3 HIP_LAUNCH_BLOCKING=1 \\\nvllm serve Qwen/Qwen3-8B\n"
 ASCEND_OFF = "export ASCEND_LAUNCH_BLOCKING=0\nexport PYTORCH_NPU_ALLOC_CONF=max_split_size_mb:256\n"
 NOT_BLOCKING = "$ env\nCUDA_LAUNCH_BLOCKING=0\nNCCL_DEBUG=INFO\n"
+ADVICE = "B: If that does not help, try `CUDA_LAUNCH_BLOCKING=1 vllm serve ... --tensor-parallel-size 16`\n"
 LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
 
 
@@ -76,7 +77,7 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
         "https://www.hiascend.com/document/detail/zh/Pytorch/720/comref/Envvariables/Envir_006.html",
     ),
     fires=(TROUBLESHOOTING, ROCM),
-    silent=(ASCEND_OFF, NOT_BLOCKING),
+    silent=(ASCEND_OFF, NOT_BLOCKING, ADVICE + NOT_BLOCKING),
 )
 def debugging_left_on(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that debug, but for those that only print."""

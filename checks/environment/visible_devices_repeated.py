@@ -30,6 +30,7 @@ from diag.api import (
 
 CHOOSING = {"CUDA_VISIBLE_DEVICES": "nvidia", "HIP_VISIBLE_DEVICES": "amd"}
 TWICE = "$ CUDA_VISIBLE_DEVICES=0,0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
+EXPORTED = "export CUDA_VISIBLE_DEVICES=0,0,1\nls\nvllm serve Qwen/Qwen3-8B -tp 2\n"
 ONCE = "$ CUDA_VISIBLE_DEVICES=1,5 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
 ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
 
@@ -64,7 +65,7 @@ ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
     ),
     sources=("https://github.com/pytorch/pytorch/blob/main/torch/cuda/__init__.py",),
     explains=("torch/device-unavailable",),
-    fires=(TWICE,),
+    fires=(TWICE, EXPORTED),
     silent=(ONCE, ENDED),
 )
 def visible_devices_repeated(facts: Facts) -> Iterator[Answer]:
