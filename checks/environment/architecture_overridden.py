@@ -61,8 +61,9 @@ CHILD = """\
         Remedy(
             key="unset",
             title={
-                "en": "Take it out, and install a torch and an engine that were built for the device",
-                "zh": "取消该变量，并安装为该设备构建的 torch 和推理引擎",
+                "en": "Take it out where it is set (shell, container, manifest), and install "
+                "a torch and an engine that were built for the device",
+                "zh": "在设置它的地方（shell、容器或 manifest）删除该变量，并安装为该设备构建的 torch 和推理引擎",
             },
             commands=("unset {name}", "rocminfo | grep gfx"),
             safety="disruptive",

@@ -56,7 +56,10 @@ ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
     remedies=(
         Remedy(
             key="name-once",
-            title={"en": "Name each device once", "zh": "每个设备只列一次"},
+            title={
+                "en": "Name each device once, where the list is set (shell, container, manifest)",
+                "zh": "在设置该列表的地方（shell、容器或 manifest）让每个设备只出现一次",
+            },
             commands=("export {name}={once}",),
             safety="safe",
             verify='python -c "import torch; print(torch.cuda.device_count())"',

@@ -74,8 +74,8 @@ LIVE = (
         Remedy(
             key="unset",
             title={
-                "en": "Or let the library choose",
-                "zh": "或者取消该变量，由库自行选择",
+                "en": "Or take it out where it is set (shell, container, manifest) and let the library choose",
+                "zh": "或者在设置它的地方（shell、容器或 manifest）删除该变量，由库自行选择",
             },
             commands=("unset {variable}",),
             safety="manual",
