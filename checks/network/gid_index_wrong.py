@@ -77,7 +77,8 @@ mlx5_0\t1\t7\t0000:0000:0000:0000:0000:ffff:0a98:000c\t10.152.0.12  \tv2\tnet1
             title={
                 "en": "Take it out where it is set (shell, container, manifest): NCCL 2.21 and later find the "
                 "RoCE v2 row of each port",
-                "zh": "在设置它的地方（shell、容器或 manifest）删除该变量：NCCL 2.21 及以上会为每个端口自动选择 RoCE v2 行",
+                "zh": "在设置它的地方（shell、容器或 manifest）删除该变量："
+                "NCCL 2.21 及以上会为每个端口自动选择 RoCE v2 行",
             },
             commands=("unset NCCL_IB_GID_INDEX",),
             safety="manual",
