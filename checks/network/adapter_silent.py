@@ -32,7 +32,7 @@ WELL = """\
     words={
         "en": {
             "title": "A network adapter's firmware does not answer",
-            "summary": "{address}: the driver reports its health compromised ({times} times)",
+            "summary": "{address}: the driver reports its health compromised, {times}x in the kernel log",
             "cause": "The firmware stopped by a fault of its own, or the adapter is lost on the bus.",
         },
         "zh": {
