@@ -60,13 +60,13 @@ ENABLED = """\
     words={
         "en": {
             "title": "The IOMMU refused accesses of a device",
-            "summary": "{device}: access refused ({code}), {times}x in the kernel log",
+            "summary": "{device}: access refused{code.en}, {times}x in the kernel log",
             "cause": "The IOMMU translates and does not know the address: peer transfers over PCI Express are not "
             "mapped for it, or a driver took the memory back too early.",
         },
         "zh": {
             "title": "IOMMU 拒绝了设备的访问",
-            "summary": "{device}：{times} 次访问被拒绝（{code}）",
+            "summary": "{device}：{times} 次访问被拒绝{code.zh}",
             "cause": "IOMMU 处于转换模式且没有该地址的映射：未为 PCIe P2P 传输建立映射，或驱动过早释放了内存。",
         },
     },
@@ -115,7 +115,8 @@ def iommu_fault(facts: Facts) -> Iterator[Answer]:
         yield Undecided(reason=f"what device {faults[0].address} is is not told")
     for subject, events in found.items():
         codes = ", ".join(dict.fromkeys(one.code for one in events if one.code))
-        values: dict[str, str | int] = {"device": subject, "times": len(events), "code": codes}
+        values: dict[str, str | int] = {"device": subject, "times": len(events)}
+        values |= {"code.en": codes and f" ({codes})", "code.zh": codes and f"（{codes}）"}
         yield Finding(subject=subject, values={**values}, evidence=tuple(map(Evidence.of, events[:3])))
 
 

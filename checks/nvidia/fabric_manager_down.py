@@ -102,13 +102,13 @@ EIGHT = "".join(
     words={
         "en": {
             "title": "The NVSwitch machine's Fabric Manager does not run",
-            "summary": "{unit} is {state}; {proof}",
+            "summary": "{unit} is {state.en}; {proof}",
             "cause": "The daemon that sets up the NVSwitch fabric is stopped, failed to start, or was never installed, "
             "often because its version differs from the driver's.",
         },
         "zh": {
             "title": "NVSwitch 机器的 Fabric Manager 未运行",
-            "summary": "{unit} 状态为 {state}；{proof}",
+            "summary": "{unit} {state.zh}；{proof}",
             "cause": "负责配置 NVSwitch 互联的守护进程已停止、启动失败或从未安装，常见原因是其版本与驱动版本不一致。",
         },
     },
@@ -160,7 +160,12 @@ def fabric_manager_down(facts: Facts) -> Iterator[Answer]:
     else:
         shown, sure = proof
         yield Finding(
-            values={"unit": UNIT, "state": state or "not installed", "proof": _words(shown)},
+            values={
+                "unit": UNIT,
+                "state.en": state or "not installed",
+                "state.zh": f"状态为 {state}" if state else "未安装",
+                "proof": _words(shown),
+            },
             confidence="high" if sure and state == "failed" and not _registered(facts) else "medium",
             evidence=(Evidence.of(witness), Evidence.of(shown)),
         )
