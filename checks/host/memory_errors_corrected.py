@@ -75,7 +75,7 @@ def memory_errors_corrected(facts: Facts) -> Iterator[Answer]:
         if (event.kind, event.code) == ("edac", "CE"):
             found = COUNTED.search(event.message)
             named = found and (found[3] if found[3] not in UNNAMED else found[1])
-            modules.setdefault(named or "memory", []).append((int(found[2]) if found else 1, event))
+            modules.setdefault(named or "RAM", []).append((int(found[2]) if found else 1, event))
     for module, counted in modules.items():
         events = [event for _, event in counted]
         yield Finding(

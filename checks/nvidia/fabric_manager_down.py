@@ -108,7 +108,7 @@ EIGHT = "".join(
         },
         "zh": {
             "title": "NVSwitch 机器的 Fabric Manager 未运行",
-            "summary": "{unit} {state.zh}；{proof}",
+            "summary": "{unit} 当前{state.zh}；{proof}",
             "cause": "负责配置 NVSwitch 互联的守护进程已停止、启动失败或从未安装，常见原因是其版本与驱动版本不一致。",
         },
     },
