@@ -86,7 +86,10 @@ def shared_memory_small(facts: Facts) -> Iterator[Answer]:
         small = stated is not None and stated <= DEFAULT_BYTES
         unstated = stated is None and container.image in ranked and "/dev/shm" not in container.mounts
         if not _shares(container) and (small or unstated):
-            name, size = container.name or container.image, f"{(stated or DEFAULT_BYTES) // 2**20} MiB"
+            name, size = (
+                container.name or container.image,
+                f"{(DEFAULT_BYTES if stated is None else stated) // 2**20} MiB",
+            )
             yield Finding(
                 values={
                     "container.en": name or "the container",
