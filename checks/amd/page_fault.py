@@ -42,13 +42,13 @@ DETAILS = """\
     words={
         "en": {
             "title": "A program made an AMD device fault on a memory address",
-            "summary": "{device}: {count} page faults in the kernel log; process {process}",
+            "summary": "{device}: page fault, {count}x in the kernel log{process.en}",
             "cause": "A kernel of the process reached outside its memory: a fault in the engine's kernels for this "
             "model and device, or peer-to-peer transfers that the machine does not allow.",
         },
         "zh": {
             "title": "程序在 AMD 设备上触发了缺页错误",
-            "summary": "{device}：内核日志中有 {count} 次缺页错误，进程 {process}",
+            "summary": "{device}：内核日志中有 {count} 次缺页错误{process.zh}",
             "cause": "该进程的某个 kernel 越界访问显存：推理引擎针对该模型和设备的 kernel 有缺陷，或机器不允许点对点"
             "传输。",
         },
@@ -93,7 +93,12 @@ def page_fault(facts: Facts) -> Iterator[Answer]:
         device = device_name(facts, address=address, vendor="amd")
         processes = ", ".join([*dict.fromkeys(one.process for one in events if one.process)][:3])
         yield Finding(
-            values={"device": device or "GPU", "count": len(events), "process": processes or "?"},
+            values={
+                "device": device or "GPU",
+                "count": len(events),
+                "process.en": processes and f"; process {processes}",
+                "process.zh": processes and f"，进程 {processes}",
+            },
             subject=device,
             evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
         )

@@ -38,7 +38,7 @@ ACTIVE = """\
     words={
         "en": {
             "title": "An AMD device reported errors that could not be corrected",
-            "summary": "{device}: {count} uncorrectable hardware errors in the kernel log",
+            "summary": "{device}: uncorrectable hardware error, {count}x in the kernel log",
             "cause": "Memory or logic of the device failed; many in a short time, or again after a reset, mean that "
             "it has to be replaced.",
         },

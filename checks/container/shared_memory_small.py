@@ -42,12 +42,12 @@ STATED = HOST_IPC.replace("--ipc=host", "--shm-size=64m")
     words={
         "en": {
             "title": "The container has too little shared memory for several ranks",
-            "summary": "{container} is started with {size} of /dev/shm and without the host's",
+            "summary": "{container.en} is started with {size.en} of /dev/shm and without the host's",
             "cause": "Neither --ipc=host nor a larger --shm-size is given, so that the default holds: 64 MiB.",
         },
         "zh": {
             "title": "容器的共享内存不足以运行多个 rank",
-            "summary": "{container} 启动时 /dev/shm 为 {size}，且未共享主机 IPC",
+            "summary": "{container.zh} 启动时 /dev/shm 为 {size.zh}，且未共享主机 IPC",
             "cause": "既没有 --ipc=host，也没有更大的 --shm-size，因此使用容器运行时的默认值 64 MiB。",
         },
     },
@@ -86,10 +86,16 @@ def shared_memory_small(facts: Facts) -> Iterator[Answer]:
         small = stated is not None and stated <= DEFAULT_BYTES
         unstated = stated is None and container.image in ranked and "/dev/shm" not in container.mounts
         if not _shares(container) and (small or unstated):
+            name, size = (
+                container.name or container.image,
+                f"{(DEFAULT_BYTES if stated is None else stated) // 2**20} MiB",
+            )
             yield Finding(
                 values={
-                    "container": container.name or container.image or "the container",
-                    "size": "64 MiB (the default)" if stated is None else f"{stated // 2**20} MiB",
+                    "container.en": name or "the container",
+                    "container.zh": name or "容器",
+                    "size.en": f"{size} (the default)" if stated is None else size,
+                    "size.zh": f"{size}（默认值）" if stated is None else size,
                 },
                 subject=container.name and f"container {container.name}",
                 confidence="high" if small else "medium",

@@ -48,12 +48,12 @@ CHILD = """\
     words={
         "en": {
             "title": "A variable makes the device pose as another architecture",
-            "summary": "{name}={value}: the runtime takes every device ({devices}) for {architecture}",
+            "summary": "{name}={value}: the runtime takes every device{devices.en} for {architecture}",
             "cause": "It was set because the libraries were not built for this device, and stayed when they were.",
         },
         "zh": {
             "title": "有环境变量使设备冒充其他架构",
-            "summary": "{name}={value}：运行时把所有设备（{devices}）都当作 {architecture}",
+            "summary": "{name}={value}：运行时把所有设备{devices.zh}都当作 {architecture}",
             "cause": "由于软件库没有为该设备构建而设置了它，之后即使库已支持也没有取消。",
         },
     },
@@ -61,8 +61,9 @@ CHILD = """\
         Remedy(
             key="unset",
             title={
-                "en": "Take it out, and install a torch and an engine that were built for the device",
-                "zh": "取消该变量，并安装为该设备构建的 torch 和推理引擎",
+                "en": "Take it out where it is set (shell, container, manifest), and install "
+                "a torch and an engine that were built for the device",
+                "zh": "在设置它的地方（shell、容器或 manifest）删除该变量，并安装为该设备构建的 torch 和推理引擎",
             },
             commands=("unset {name}", "rocminfo | grep gfx"),
             safety="disruptive",
@@ -93,6 +94,7 @@ def architecture_overridden(facts: Facts) -> Iterator[Answer]:
 def _finding(row: Variable, setting: Setting, facts: Facts) -> Finding:
     posed = _architecture(setting.value)
     told = [one for one in facts.all(Accelerator) if one.architecture.startswith("gfx")]
+    names = ", ".join(sorted({one.architecture for one in told}))
     other = [one for one in told if one.architecture != posed]
     return Finding(
         subject=row.name,
@@ -100,7 +102,8 @@ def _finding(row: Variable, setting: Setting, facts: Facts) -> Finding:
             "name": row.name,
             "value": setting.value,
             "architecture": posed,
-            "devices": ", ".join(sorted({one.architecture for one in told})) or "?",
+            "devices.en": names and f" ({names})",
+            "devices.zh": names and f"（{names}）",
         },
         confidence="high" if other else "medium",
         evidence=(Evidence.of(setting), *map(Evidence.of, other[:1])),

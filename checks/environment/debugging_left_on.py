@@ -35,6 +35,7 @@ TROUBLESHOOTING = "export VLLM_LOGGING_LEVEL=DEBUG\nexport CUDA_LAUNCH_BLOCKING=
 ROCM = "AMD_SERIALIZE_KERNEL=3 HIP_LAUNCH_BLOCKING=1 \\\nvllm serve Qwen/Qwen3-8B\n"
 ASCEND_OFF = "export ASCEND_LAUNCH_BLOCKING=0\nexport PYTORCH_NPU_ALLOC_CONF=max_split_size_mb:256\n"
 NOT_BLOCKING = "$ env\nCUDA_LAUNCH_BLOCKING=0\nNCCL_DEBUG=INFO\n"
+ADVICE = "B: If that does not help, try `CUDA_LAUNCH_BLOCKING=1 vllm serve ... --tensor-parallel-size 16`\n"
 LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
 
 
@@ -60,8 +61,10 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
         Remedy(
             key="unset",
             title={
-                "en": "Take it out of the shell, the service file or nccl.conf that sets it, and restart the engine",
-                "zh": "从设置它的 shell、服务文件或 nccl.conf 中删除该变量，然后重启推理引擎",
+                "en": "Take it out where it is set (shell, service file, nccl.conf, `docker run -e`, compose file, "
+                "manifest: `unset` works in a shell alone) and restart the engine",
+                "zh": "在设置它的地方删除（shell、服务文件、nccl.conf、`docker run -e`、compose 文件或 manifest；"
+                "`unset` 只对 shell 有效），然后重启推理引擎",
             },
             commands=("unset {name}",),
             safety="disruptive",
@@ -76,7 +79,7 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
         "https://www.hiascend.com/document/detail/zh/Pytorch/720/comref/Envvariables/Envir_006.html",
     ),
     fires=(TROUBLESHOOTING, ROCM),
-    silent=(ASCEND_OFF, NOT_BLOCKING),
+    silent=(ASCEND_OFF, NOT_BLOCKING, ADVICE + NOT_BLOCKING),
 )
 def debugging_left_on(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that debug, but for those that only print."""

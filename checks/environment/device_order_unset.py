@@ -45,12 +45,12 @@ SET = (
     words={
         "en": {
             "title": "CUDA may number the devices otherwise than nvidia-smi",
-            "summary": "{models} in one machine, and CUDA_DEVICE_ORDER is {value}: CUDA puts the fastest first",
+            "summary": "{models} in one machine, and CUDA_DEVICE_ORDER is {value.en}: CUDA puts the fastest first",
             "cause": "CUDA's default order is FASTEST_FIRST; nvidia-smi lists by PCI address.",
         },
         "zh": {
             "title": "CUDA 的设备编号可能与 nvidia-smi 不同",
-            "summary": "本机混用 {models}，CUDA_DEVICE_ORDER 为 {value}：CUDA 会把最快的设备排在最前",
+            "summary": "本机混用 {models}，CUDA_DEVICE_ORDER {value.zh}：CUDA 会把最快的设备排在最前",
             "cause": "CUDA 默认顺序为 FASTEST_FIRST，而 nvidia-smi 按 PCI 地址排序。",
         },
     },
@@ -76,7 +76,11 @@ def device_order_unset(facts: Facts) -> Iterator[Answer]:
     if len(models) < 2 or (setting and setting.value == "PCI_BUS_ID"):
         return
     if setting or facts.whole("environment"):
-        values = {"models": ", ".join(sorted(models)), "value": setting.value if setting else "unset"}
+        values = {
+            "models": ", ".join(sorted(models)),
+            "value.en": setting.value if setting else "unset",
+            "value.zh": f"为 {setting.value}" if setting else "未设置",
+        }
         evidence = [Evidence.of(one) for one in (setting, *models.values()) if one]
         yield Finding(values={**values}, evidence=tuple(evidence))
     else:

@@ -59,7 +59,12 @@ TWO_OF_THREE = "export CUDA_VISIBLE_DEVICES=0,2,-1,1\n"
     remedies=(
         Remedy(
             key="unset",
-            title={"en": "Unset it to see all devices", "zh": "取消该变量以使用所有设备"},
+            title={
+                "en": "To see all devices, take it out where it is set (shell, service file, `docker run -e`, compose "
+                "file, manifest: `unset` works in a shell alone)",
+                "zh": "要使用所有设备，请在设置它的地方删除（shell、服务文件、`docker run -e`、compose 文件或 "
+                "manifest；`unset` 只对 shell 有效）",
+            },
             commands=("unset {name}",),
             safety="safe",
             verify='python -c "import torch; print(torch.cuda.device_count())"',

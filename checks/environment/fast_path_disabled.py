@@ -75,8 +75,10 @@ NO_PEERS = expression(r"GeForce RTX [45]0")
         Remedy(
             key="unset",
             title={
-                "en": "Take it out of the shell, the service file or nccl.conf that sets it, and restart the engine",
-                "zh": "从设置它的 shell、服务文件或 nccl.conf 中删除该变量，然后重启推理引擎",
+                "en": "Take it out where it is set (shell, service file, nccl.conf, `docker run -e`, compose file, "
+                "manifest: `unset` works in a shell alone) and restart the engine",
+                "zh": "在设置它的地方删除（shell、服务文件、nccl.conf、`docker run -e`、compose 文件或 manifest；"
+                "`unset` 只对 shell 有效），然后重启推理引擎",
             },
             commands=("unset {name}",),
             safety="disruptive",

@@ -30,6 +30,7 @@ from diag.api import (
 
 CHOOSING = {"CUDA_VISIBLE_DEVICES": "nvidia", "HIP_VISIBLE_DEVICES": "amd"}
 TWICE = "$ CUDA_VISIBLE_DEVICES=0,0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
+EXPORTED = "export CUDA_VISIBLE_DEVICES=0,0,1\nls\nvllm serve Qwen/Qwen3-8B -tp 2\n"
 ONCE = "$ CUDA_VISIBLE_DEVICES=1,5 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2\n"
 ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
 
@@ -55,7 +56,10 @@ ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
     remedies=(
         Remedy(
             key="name-once",
-            title={"en": "Name each device once", "zh": "每个设备只列一次"},
+            title={
+                "en": "Name each device once, where the list is set (shell, container, manifest)",
+                "zh": "在设置该列表的地方（shell、容器或 manifest）让每个设备只出现一次",
+            },
             commands=("export {name}={once}",),
             safety="safe",
             verify='python -c "import torch; print(torch.cuda.device_count())"',
@@ -64,7 +68,7 @@ ENDED = "export CUDA_VISIBLE_DEVICES=0,1,-1,0\n"
     ),
     sources=("https://github.com/pytorch/pytorch/blob/main/torch/cuda/__init__.py",),
     explains=("torch/device-unavailable",),
-    fires=(TWICE,),
+    fires=(TWICE, EXPORTED),
     silent=(ONCE, ENDED),
 )
 def visible_devices_repeated(facts: Facts) -> Iterator[Answer]:

@@ -42,12 +42,12 @@ NORMAL = """\
     words={
         "en": {
             "title": "The host's processors were too hot and slowed down",
-            "summary": "{cpus} CPU(s) lowered their clock for heat, {total} times by the kernel's count, last at {at}",
+            "summary": "clock lowered for heat on {cpus} CPU(s), {total}x by the kernel's count{at.en}",
             "cause": "Cooling does not keep up: fans, dust, the temperature of the room, or a power profile.",
         },
         "zh": {
             "title": "主机处理器过热降频",
-            "summary": "{cpus} 个 CPU 因过热降频，内核累计 {total} 次，最近一次在 {at}",
+            "summary": "{cpus} 个 CPU 因过热降频，内核累计 {total} 次{at.zh}",
             "cause": "散热不足：风扇、积尘、机房温度或电源策略。",
         },
     },
@@ -72,7 +72,12 @@ def cpu_throttled(facts: Facts) -> Iterator[Answer]:
         cpus = {found[1] for one in events if (found := CPU.search(one.message))}
         totals = [int(found[1]) for one in events if (found := TOTAL.search(one.message))]
         yield Finding(
-            values={"cpus": len(cpus), "total": max(totals, default=len(events)), "at": events[-1].at or "?"},
+            values={
+                "cpus": len(cpus),
+                "total": max(totals, default=len(events)),
+                "at.en": events[-1].at and f", last at {events[-1].at}",
+                "at.zh": events[-1].at and f"，最近一次在 {events[-1].at}",
+            },
             confidence="medium",
             evidence=tuple(map(Evidence.of, events[-3:])),
         )

@@ -72,13 +72,13 @@ MAY = MEASURED.replace("false", "true")
     words={
         "en": {
             "title": "The user may not open the accelerator's device file",
-            "summary": "{path} may not be opened by {user} ({rights})",
+            "summary": "{path} may not be opened by {user.en} ({rights})",
             "cause": "The user is not in the group that the device file belongs to; in a container the group must be "
             "given by its number on the host.",
         },
         "zh": {
             "title": "当前用户无权打开加速器的设备文件",
-            "summary": "{user} 无法打开 {path}（{rights}）",
+            "summary": "{user.zh} 无法打开 {path}（{rights}）",
             "cause": "用户不在该设备文件所属的组中；在容器里必须按宿主机上的组号加入该组。",
         },
     },
@@ -194,11 +194,16 @@ def _may(node: DeviceNode, user: User | None) -> bool | None:
 
 def _finding(path: str, user: User | None, rights: str, seen: Fact, more: Fact | None) -> Finding:
     groups = " ".join(user.groups) if user else ""
-    who = (user.name or (f"uid {user.uid}" if user.uid is not None else "this user")) if user else "this user"
+    who = (user.name or (f"uid {user.uid}" if user.uid is not None else "")) if user else ""
     evidence = tuple(Evidence.of(one) for one in (seen, more, user) if one is not None)
     if path.startswith("/dev/nvidia"):
         remedies: tuple[str, ...] = ("nvidia",)
     else:
         remedies = ("rule",) if rights.endswith(f"{ROOT} {ROOT}") else ("host", "container")
-    shown = f"{who}, in the groups {groups}" if groups else who
-    return Finding(values={"path": path, "user": shown, "rights": rights}, remedies=remedies, evidence=evidence)
+    values = {
+        "path": path,
+        "rights": rights,
+        "user.en": (who or "this user") + (groups and f", in the groups {groups}"),
+        "user.zh": (who or "当前用户") + (groups and f"（所属组：{groups}）"),
+    }
+    return Finding(values={**values}, remedies=remedies, evidence=evidence)

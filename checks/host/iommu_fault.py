@@ -30,8 +30,13 @@ from diag.api import (
     device_name,
 )
 
-ADAPTERS = ("0207", "0c06", "0200", "0280")
-DRIVERS = ("nvidia ", "amdgpu ", "mlx5_core ", "mlx4_core ", "habanalabs ", "xe ")
+ACCELERATORS = {"nvidia", "amdgpu", "habanalabs", "xe"}
+ADAPTERS = {"mlx5_core", "mlx4_core", "bnxt_en"}
+"""Drivers, as the kernel names them before an address."""
+FABRIC = ("0207", "0c06")
+MAKER = "15b3"
+UNTOLD = ("pcieport ", "pci ", "0000:", "AER", "DMAR", "AMD-Vi")
+"""How a line begins that does not tell what the device is."""
 
 PEER = """\
 Sep 21 09:59:59 host-1 kernel: nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 \
@@ -55,13 +60,13 @@ ENABLED = """\
     words={
         "en": {
             "title": "The IOMMU refused accesses of a device",
-            "summary": "{device}: {times} accesses refused ({code})",
+            "summary": "{device}: access refused{code.en}, {times}x in the kernel log",
             "cause": "The IOMMU translates and does not know the address: peer transfers over PCI Express are not "
             "mapped for it, or a driver took the memory back too early.",
         },
         "zh": {
             "title": "IOMMU 拒绝了设备的访问",
-            "summary": "{device}：{times} 次访问被拒绝（{code}）",
+            "summary": "{device}：{times} 次访问被拒绝{code.zh}",
             "cause": "IOMMU 处于转换模式且没有该地址的映射：未为 PCIe P2P 传输建立映射，或驱动过早释放了内存。",
         },
     },
@@ -102,16 +107,27 @@ def iommu_fault(facts: Facts) -> Iterator[Answer]:
     faults = [one for one in facts.all(HardwareEvent) if one.kind == "iommu-fault"]
     if not faults and not any("kernel-log" in one.kinds for one in facts.all(Text)):
         yield Undecided(reason="no kernel log was read")
-    known = {one.address for one in facts.all(Accelerator)}
-    known |= {one.address for one in facts.all(PciDevice) if one.class_id in ADAPTERS}
     found: dict[str, list[HardwareEvent]] = {}
     for event in faults:
-        if event.vendor or event.message.startswith(DRIVERS) or event.address in known:
-            found.setdefault(event.address, []).append(event)
-    if faults and not found and not known:
+        if subject := _named(facts, event):
+            found.setdefault(subject, []).append(event)
+    if not found and not facts.first(Accelerator) and any(one.message.startswith(UNTOLD) for one in faults):
         yield Undecided(reason=f"what device {faults[0].address} is is not told")
-    for address, events in found.items():
-        device = device_name(facts, address=address, vendor=events[0].vendor) or address or "-"
-        code = ", ".join(dict.fromkeys(one.code for one in events if one.code)) or "-"
-        values: dict[str, str | int] = {"device": device, "times": len(events), "code": code}
-        yield Finding(subject=device, values={**values}, evidence=tuple(map(Evidence.of, events[:3])))
+    for subject, events in found.items():
+        codes = ", ".join(dict.fromkeys(one.code for one in events if one.code))
+        values: dict[str, str | int] = {"device": subject, "times": len(events)}
+        values |= {"code.en": codes and f" ({codes})", "code.zh": codes and f"（{codes}）"}
+        yield Finding(subject=subject, values={**values}, evidence=tuple(map(Evidence.of, events[:3])))
+
+
+def _named(facts: Facts, event: HardwareEvent) -> str:
+    """What the line or the machine's list says the device is; empty where it is neither accelerator nor adapter."""
+    driver = event.message.partition(" ")[0]
+    known = any(one.address == event.address for one in facts.all(Accelerator))
+    if event.vendor or known or driver in ACCELERATORS:
+        return device_name(facts, address=event.address, vendor=event.vendor)
+    listed = (one for one in facts.all(PciDevice) if one.address == event.address)
+    adapter = any(one.class_id in FABRIC or one.vendor_id == MAKER for one in listed)
+    if driver in ADAPTERS or adapter:
+        return f"{driver if driver in ADAPTERS else 'adapter'} {event.address}".strip()
+    return ""

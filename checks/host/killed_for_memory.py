@@ -67,13 +67,13 @@ file-rss:3972kB, shmem-rss:0kB
     words={
         "en": {
             "title": "The kernel killed an engine's process because memory ran out",
-            "summary": "{process} was killed {count} time(s) for want of memory, last at {at} (limit: {code})",
+            "summary": "{process} was killed for want of memory, {count}x in the kernel log{at.en}{code.en}",
             "cause": "The process, or all in its control group, took more memory than there is or than the group may "
             "take. The engine itself could not log it.",
         },
         "zh": {
             "title": "内存耗尽，内核杀死了推理引擎的进程",
-            "summary": "{process} 因内存不足被杀死 {count} 次，最近一次在 {at}（限制类型：{code}）",
+            "summary": "{process} 因内存不足被杀死 {count} 次{at.zh}{code.zh}",
             "cause": "该进程或其控制组占用的内存超过了现有内存或控制组上限。引擎自身无法记录此事。",
         },
     },
@@ -130,7 +130,14 @@ def killed_for_memory(facts: Facts) -> Iterator[Answer]:
     for (name, code), events in kills.items():
         key = CAUSES.get(code, "node" if code in ("memory-policy", "cpuset") else "")
         yield Finding(
-            values={"process": name, "count": len(events), "at": events[-1].at or "?", "code": code or "?"},
+            values={
+                "process": name,
+                "count": len(events),
+                "at.en": events[-1].at and f", last at {events[-1].at}",
+                "at.zh": events[-1].at and f"，最近一次在 {events[-1].at}",
+                "code.en": code and f" (limit: {code})",
+                "code.zh": code and f"（限制类型：{code}）",
+            },
             subject=name,
             confidence="high" if ENGINES.search(name) else "medium",
             remedies=(key,) if key else (),

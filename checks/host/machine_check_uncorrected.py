@@ -44,12 +44,12 @@ AMD_BANK_17_CORRECTED = """\
     words={
         "en": {
             "title": "A processor reported an error it could not correct",
-            "summary": "CPU {cpu}, bank {bank}: status {status}, an uncorrected error, at {at}",
+            "summary": "CPU {cpu}, bank {bank}: status {status}, an uncorrected error{at.en}",
             "cause": "The processor, the memory or a bus failed, or firmware left a report behind.",
         },
         "zh": {
             "title": "处理器报告了不可纠正的错误",
-            "summary": "CPU {cpu}，bank {bank}：状态 {status}，为不可纠正错误，时间 {at}",
+            "summary": "CPU {cpu}，bank {bank}：状态 {status}，为不可纠正错误{at.zh}",
             "cause": "处理器、内存或总线出现故障，或固件遗留了报告。",
         },
     },
@@ -77,7 +77,7 @@ def machine_check_uncorrected(facts: Facts) -> Iterator[Answer]:
         if found and int(found[3], 16) & VALID and int(found[3], 16) & UNCORRECTED and (found[1], found[2]) not in told:
             told.add((found[1], found[2]))
             yield Finding(
-                values={"cpu": found[1], "bank": found[2], "status": found[3], "at": event.at or "?"},
+                values={"cpu": found[1], "bank": found[2], "status": found[3], **_at(event)},
                 subject=f"CPU {found[1]} bank {found[2]}",
                 confidence="low" if _at_start(event) else "medium",
                 evidence=(Evidence.of(event),),
@@ -90,3 +90,8 @@ def _at_start(event: HardwareEvent) -> bool:
     """Whether the line bears a time since the start that is short; a date tells nothing of that."""
     stamp = expression(r"\[\s*([0-9]{1,9}\.[0-9]{6})\]").search(event.origin.quote)
     return bool(stamp and float(stamp[1]) < START)
+
+
+def _at(event: HardwareEvent) -> dict[str, str]:
+    """When it was, in words; empty where the line does not tell."""
+    return {"at.en": event.at and f", at {event.at}", "at.zh": event.at and f"，时间 {event.at}"}

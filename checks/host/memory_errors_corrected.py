@@ -42,12 +42,12 @@ UE_UNKNOWN = """\
     words={
         "en": {
             "title": "The host's memory had errors that were corrected",
-            "summary": "{module}: {count} corrected error(s) of memory, last at {at}",
+            "summary": "{module}: corrected memory errors: {count}{at.en}",
             "cause": "Single bits flip now and then; many on one module say that it wears out.",
         },
         "zh": {
             "title": "主机内存出现已纠正的错误",
-            "summary": "{module}：{count} 个已纠正内存错误，最近一次在 {at}",
+            "summary": "{module}：{count} 个已纠正内存错误{at.zh}",
             "cause": "偶发的单比特翻转属正常；若集中在同一内存条，则表明其正在老化。",
         },
     },
@@ -75,11 +75,16 @@ def memory_errors_corrected(facts: Facts) -> Iterator[Answer]:
         if (event.kind, event.code) == ("edac", "CE"):
             found = COUNTED.search(event.message)
             named = found and (found[3] if found[3] not in UNNAMED else found[1])
-            modules.setdefault(named or "memory", []).append((int(found[2]) if found else 1, event))
+            modules.setdefault(named or "RAM", []).append((int(found[2]) if found else 1, event))
     for module, counted in modules.items():
         events = [event for _, event in counted]
         yield Finding(
-            values={"module": module, "count": sum(count for count, _ in counted), "at": events[-1].at or "?"},
+            values={
+                "module": module,
+                "count": sum(count for count, _ in counted),
+                "at.en": events[-1].at and f", last at {events[-1].at}",
+                "at.zh": events[-1].at and f"，最近一次在 {events[-1].at}",
+            },
             subject=module,
             evidence=tuple(map(Evidence.of, events[-3:])),
         )

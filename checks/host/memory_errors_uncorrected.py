@@ -51,12 +51,12 @@ channel_mask:2 rank:1)
     words={
         "en": {
             "title": "The host's memory had errors that could not be corrected",
-            "summary": "{module}: {count} uncorrected error(s) of memory, last at {at}",
+            "summary": "{module}: uncorrected memory errors: {count}{at.en}",
             "cause": "A module of memory, its slot or the memory controller is failing.",
         },
         "zh": {
             "title": "主机内存出现不可纠正错误",
-            "summary": "{module}：{count} 个不可纠正内存错误，最近一次在 {at}",
+            "summary": "{module}：{count} 个不可纠正内存错误{at.zh}",
             "cause": "内存条、插槽或内存控制器出现故障。",
         },
     },
@@ -87,11 +87,16 @@ def memory_errors_uncorrected(facts: Facts) -> Iterator[Answer]:
         if (event.kind, event.code) == ("edac", "UE"):
             found = COUNTED.search(event.message)
             named = found and (found[3] if found[3] not in UNNAMED else found[1])
-            modules.setdefault(named or "memory", []).append((int(found[2]) if found else 1, event))
+            modules.setdefault(named or "RAM", []).append((int(found[2]) if found else 1, event))
     for module, counted in modules.items():
         events = [event for _, event in counted]
         yield Finding(
-            values={"module": module, "count": sum(count for count, _ in counted), "at": events[-1].at or "?"},
+            values={
+                "module": module,
+                "count": sum(count for count, _ in counted),
+                "at.en": events[-1].at and f", last at {events[-1].at}",
+                "at.zh": events[-1].at and f"，最近一次在 {events[-1].at}",
+            },
             subject=module,
             evidence=tuple(map(Evidence.of, events[-3:])),
         )

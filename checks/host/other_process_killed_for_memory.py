@@ -57,12 +57,12 @@ anon-rss:153,700,88kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:38964kB oom_s
     words={
         "en": {
             "title": "The kernel killed a process because memory ran out",
-            "summary": "{count} kill(s) for want of memory, last {process} at {at} ({code})",
+            "summary": "a process was killed for want of memory, {count}x in the kernel log{last.en}",
             "cause": "The machine, or a control group with a limit, had no memory left.",
         },
         "zh": {
             "title": "内存耗尽，内核杀死了进程",
-            "summary": "因内存不足杀死进程 {count} 次，最近为 {process}，时间 {at}（{code}）",
+            "summary": "因内存不足杀死进程 {count} 次{last.zh}",
             "cause": "机器或设有上限的控制组已无可用内存。",
         },
     },
@@ -84,8 +84,16 @@ def other_process_killed_for_memory(facts: Facts) -> Iterator[Answer]:
     kills = [one for one in facts.all(HardwareEvent) if one.kind == "oom-killer" and not _engines(one)]
     if kills:
         last = kills[-1]
-        told = {"process": last.process or "?", "at": last.at or "?", "code": last.code or "?"}
-        yield Finding(values={"count": len(kills), **told}, evidence=tuple(map(Evidence.of, kills[-3:])))
+        words = [last.process, last.at, last.code and f"({last.code})"]
+        told = " ".join(filter(None, words))
+        yield Finding(
+            values={
+                "count": len(kills),
+                "last.en": told and f", last: {told}",
+                "last.zh": told and f"，最近一次：{told}",
+            },
+            evidence=tuple(map(Evidence.of, kills[-3:])),
+        )
     elif not facts.read("kernel-log") and not _read(facts):
         yield Undecided(reason="the kernel's log was not read")
 

@@ -30,8 +30,13 @@ from diag.api import (
     device_name,
 )
 
-ADAPTERS = ("0207", "0c06", "0200", "0280")
-DRIVERS = ("nvidia ", "amdgpu ", "mlx5_core ", "mlx4_core ", "habanalabs ", "xe ")
+ACCELERATORS = {"nvidia", "amdgpu", "habanalabs", "xe"}
+ADAPTERS = {"mlx5_core", "mlx4_core", "bnxt_en"}
+"""Drivers, as the kernel names them before an address."""
+FABRIC = ("0207", "0c06")
+MAKER = "15b3"
+UNTOLD = ("pcieport ", "pci ", "0000:", "AER", "DMAR", "AMD-Vi")
+"""How a line begins that does not tell what the device is."""
 
 ADAPTER = """\
 [  448.455107] pcieport 0000:00:00.0: AER: Corrected error received: 0000:01:00.0
@@ -55,7 +60,7 @@ NONE = """\
     words={
         "en": {
             "title": "PCI Express errors were corrected",
-            "summary": "{device}: {times} corrected errors in the kernel log",
+            "summary": "{device}: corrected error, {times}x in the kernel log",
             "cause": "The link is noisy: a riser, a cable, dust in the slot, a card that is not seated well.",
         },
         "zh": {
@@ -87,15 +92,25 @@ def pcie_errors_corrected(facts: Facts) -> Iterator[Answer]:
     errors = [one for one in events if one.kind == "aer" and one.code == "corrected"]
     if not errors and not any("kernel-log" in one.kinds for one in facts.all(Text)) and not events:
         yield Undecided(reason="no kernel log was read")
-    known = {one.address for one in facts.all(Accelerator)}
-    known |= {one.address for one in facts.all(PciDevice) if one.class_id in ADAPTERS}
     found: dict[str, list[HardwareEvent]] = {}
     for event in errors:
-        if event.vendor or event.message.startswith(DRIVERS) or event.address in known:
-            found.setdefault(event.address, []).append(event)
-    if errors and not found:
+        if subject := _named(facts, event):
+            found.setdefault(subject, []).append(event)
+    if not found and any(one.message.startswith(UNTOLD) for one in errors):
         yield Undecided(reason=f"what device {errors[0].address} is is not told")
-    for address, told in found.items():
-        device = device_name(facts, address=address, vendor=told[0].vendor) or address or "-"
-        values: dict[str, str | int] = {"device": device, "address": address, "times": len(told)}
-        yield Finding(subject=device, values={**values}, evidence=tuple(map(Evidence.of, told[:2])))
+    for subject, told in found.items():
+        values: dict[str, str | int] = {"device": subject, "address": told[0].address, "times": len(told)}
+        yield Finding(subject=subject, values={**values}, evidence=tuple(map(Evidence.of, told[:2])))
+
+
+def _named(facts: Facts, event: HardwareEvent) -> str:
+    """What the line or the machine's list says the device is; empty where it is neither accelerator nor adapter."""
+    driver = event.message.partition(" ")[0]
+    known = any(one.address == event.address for one in facts.all(Accelerator))
+    if event.vendor or known or driver in ACCELERATORS:
+        return device_name(facts, address=event.address, vendor=event.vendor)
+    listed = (one for one in facts.all(PciDevice) if one.address == event.address)
+    adapter = any(one.class_id in FABRIC or one.vendor_id == MAKER for one in listed)
+    if driver in ADAPTERS or adapter:
+        return f"{driver if driver in ADAPTERS else 'adapter'} {event.address}".strip()
+    return ""

@@ -8,8 +8,8 @@ of any port in a log that also says that a device was lost.
 What was under way is lost. After a fatal one the link is reset and the device is gone from its driver.
 
 ## What it cannot know
-Which device is below a port: a port is named as such. Where neither the line nor the machine's list tells what it is,
-and no device was lost, it is not judged.
+Which device is below a port: a port is named as such, and not tied to the device that was lost. Where neither the line
+nor the machine's list makes it an accelerator or an adapter for RDMA, as for a disk, it is not judged.
 """
 
 from __future__ import annotations
@@ -31,8 +31,14 @@ from diag.api import (
     device_name,
 )
 
-ADAPTERS = ("0207", "0c06", "0200", "0280")
-DRIVERS = ("nvidia ", "amdgpu ", "mlx5_core ", "mlx4_core ", "habanalabs ", "xe ")
+ACCELERATORS = {"nvidia", "amdgpu", "habanalabs", "xe"}
+ADAPTERS = {"mlx5_core", "mlx4_core", "bnxt_en"}
+"""Drivers, as the kernel names them before an address."""
+FABRIC = ("0207", "0c06")
+MAKER = "15b3"
+UNTOLD = ("pcieport ", "pci ", "0000:", "AER", "DMAR", "AMD-Vi")
+"""How a line begins that does not tell what the device is."""
+PORT = "pcieport "
 
 LOST = """\
 [74889.542031] pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: id=0010
@@ -42,6 +48,17 @@ id=0010(Receiver ID)
 [74889.542184] pcieport 0000:00:02.0:    [ 5] Surprise Down Error    (First)
 [74889.542239] nvidia 0000:02:00.0: device has no AER-aware driver
 [74889.644138] NVRM: Xid (PCI:0000:02:00): 79, GPU has fallen off the bus.
+"""
+ROOT_PORT = """\
+[ 1000.123456] pcieport 0000:17:01.0: AER: Uncorrected (Non-Fatal) error message received from 0000:17:01.0
+[ 1000.123460] pcieport 0000:17:01.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, \
+(Requester ID)
+[ 1000.123470] pcieport 0000:17:01.0:   device [8086:352a] error status/mask=00004000/00000000
+[ 1001.123470] NVRM: Xid (PCI:0000:db:00): 79, pid=1, GPU has fallen off the bus.
+"""
+DISK = """\
+[ 1000.123460] nvme 0000:65:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)
+[ 1001.123470] NVRM: Xid (PCI:0000:db:00): 79, pid=1, GPU has fallen off the bus.
 """
 CORRECTED = """\
 [  448.455107] pcieport 0000:00:00.0: AER: Corrected error received: 0000:01:00.0
@@ -59,12 +76,12 @@ CORRECTED = """\
     words={
         "en": {
             "title": "PCI Express errors that could not be corrected",
-            "summary": "{device}: {times} uncorrected errors ({codes})",
+            "summary": "{device}: uncorrected error ({codes}), {times}x in the kernel log",
             "cause": "The link or the device broke off: a contact, riser, cable or power supply, or the device itself.",
         },
         "zh": {
             "title": "发生无法纠正的 PCIe 错误",
-            "summary": "{device}：{times} 次未纠正错误（{codes}）",
+            "summary": "{device}：内核日志中出现 {times} 次未纠正错误（{codes}）",
             "cause": "链路或设备中断：触点、转接卡、线缆、供电异常，或设备本身故障。",
         },
     },
@@ -86,8 +103,8 @@ CORRECTED = """\
         "https://docs.kernel.org/PCI/pcieaer-howto.html",
         "https://github.com/wilicc/gpu-burn/issues/1",
     ),
-    fires=(LOST,),
-    silent=(CORRECTED,),
+    fires=(LOST, ROOT_PORT),
+    silent=(CORRECTED, DISK),
 )
 def pcie_errors_uncorrected(facts: Facts) -> Iterator[Answer]:
     """One finding for each device or port."""
@@ -95,19 +112,33 @@ def pcie_errors_uncorrected(facts: Facts) -> Iterator[Answer]:
     errors = [one for one in events if one.kind == "aer" and one.code in ("fatal", "nonfatal")]
     if not errors and not any("kernel-log" in one.kinds for one in facts.all(Text)) and not events:
         yield Undecided(reason="no kernel log was read")
-    known = {one.address for one in facts.all(Accelerator)}
-    known |= {one.address for one in facts.all(PciDevice) if one.class_id in ADAPTERS}
-    lost = [one for one in events if one.kind == "gpu-lost" or (one.kind == "xid" and one.code == "79")]
+    lost = any(one.kind == "gpu-lost" or (one.kind == "xid" and one.code == "79") for one in events)
     found: dict[str, list[HardwareEvent]] = {}
     for event in errors:
-        if lost or event.vendor or event.message.startswith(DRIVERS) or event.address in known:
-            found.setdefault(event.address, []).append(event)
-    if errors and not found:
+        port = f"PCIe port {event.address}" if lost and event.address and event.message.startswith(PORT) else ""
+        if subject := port or _named(facts, event):
+            found.setdefault(subject, []).append(event)
+    if not found and any(one.message.startswith(UNTOLD) for one in errors):
         yield Undecided(reason=f"what device {errors[0].address} is is not told")
-    for address, told in found.items():
-        device = device_name(facts, address=address, vendor=told[0].vendor) or address or "-"
+    for subject, told in found.items():
         codes = ", ".join(dict.fromkeys(one.code for one in told))
-        fatal = lost or any(one.code == "fatal" for one in told)
-        values: dict[str, str | int] = {"device": device, "times": len(told), "codes": codes}
-        evidence = (*map(Evidence.of, told[:3]), *map(Evidence.of, lost[:1]))
-        yield Finding(subject=device, values={**values}, confidence="high" if fatal else "medium", evidence=evidence)
+        fatal = any(one.code == "fatal" for one in told)
+        yield Finding(
+            subject=subject,
+            values={"device": subject, "times": len(told), "codes": codes},
+            confidence="high" if fatal else "medium",
+            evidence=tuple(map(Evidence.of, told[:3])),
+        )
+
+
+def _named(facts: Facts, event: HardwareEvent) -> str:
+    """What the line or the machine's list says the device is; empty where it is neither accelerator nor adapter."""
+    driver = event.message.partition(" ")[0]
+    known = any(one.address == event.address for one in facts.all(Accelerator))
+    if event.vendor or known or driver in ACCELERATORS:
+        return device_name(facts, address=event.address, vendor=event.vendor)
+    listed = (one for one in facts.all(PciDevice) if one.address == event.address)
+    adapter = any(one.class_id in FABRIC or one.vendor_id == MAKER for one in listed)
+    if driver in ADAPTERS or adapter:
+        return f"{driver if driver in ADAPTERS else 'adapter'} {event.address}".strip()
+    return ""

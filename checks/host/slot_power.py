@@ -35,12 +35,12 @@ ENOUGH = """\
     words={
         "en": {
             "title": "A network adapter reads too little power on its slot",
-            "summary": "{address}: the slot advertises {watts}",
+            "summary": "{adapter}: the slot advertises too little power{watts.en}",
             "cause": "The slot is meant for smaller cards, or the firmware of the board does not state its power.",
         },
         "zh": {
             "title": "网卡检测到插槽供电不足",
-            "summary": "{address}：插槽声明的功率为 {watts}",
+            "summary": "{adapter}：插槽声明的功率不足{watts.zh}",
             "cause": "插槽面向低功耗板卡，或主板固件未正确声明插槽功率。",
         },
     },
@@ -73,5 +73,10 @@ def slot_power(facts: Facts) -> Iterator[Answer]:
     if any(BENIGN in one.name for one in facts.all(Accelerator)):
         return
     for address, event in found.items():
-        values = {"address": address or "-", "watts": event.code or "-"}
+        values = {
+            "address": address or "ADDRESS",
+            "adapter": f"mlx5_core {address}".strip(),
+            "watts.en": event.code and f" ({event.code})",
+            "watts.zh": event.code and f"（{event.code}）",
+        }
         yield Finding(subject=address, values={**values}, confidence="medium", evidence=(Evidence.of(event),))

@@ -53,12 +53,12 @@ SET = "export VLLM_HCU_USE_CUSTOM_QUANTIZATION_GEMM=False #K100AI推理需添加
     words={
         "en": {
             "title": "vLLM on K100_AI is launched with its own quantisation GEMM",
-            "summary": "{name} is {value}; launches on {device} set it to False",
+            "summary": "{name} is {value.en}; launches on {device} set it to False",
             "cause": "The plug-in's own GEMM is for the BW devices; commands written for them leave the variable out.",
         },
         "zh": {
             "title": "在 K100_AI 上启动 vLLM 时未关闭自带的量化 GEMM",
-            "summary": "{name} 为 {value}；在 {device} 上启动时应设为 False",
+            "summary": "{name} {value.zh}；在 {device} 上启动时应设为 False",
             "cause": "插件自带的 GEMM 面向 BW 系列；为 BW 编写的启动命令没有设置该变量。",
         },
     },
@@ -91,7 +91,15 @@ def custom_gemm_left_on(facts: Facts) -> Iterator[Answer]:
         yield Undecided(reason="no command that starts vLLM was told")
     elif device and (setting is None or setting.value.lower() not in OFF):
         yield Finding(
-            values={"name": NAME, "value": setting.value if setting else "unset", "device": device.name},
+            values={"name": NAME, "device": device.name, **_value(setting)},
             confidence="medium",
             evidence=tuple(Evidence.of(one) for one in (setting, launch, device) if one),
         )
+
+
+def _value(setting: Setting | None) -> dict[str, str]:
+    """The variable's value, in words where there is none."""
+    return {
+        "value.en": setting.value if setting else "unset",
+        "value.zh": f"为 {setting.value}" if setting else "未设置",
+    }

@@ -32,7 +32,7 @@ WELL = """\
     words={
         "en": {
             "title": "A network adapter's firmware does not answer",
-            "summary": "{address}: the driver reports its health compromised ({times} times)",
+            "summary": "{address}: the driver reports its health compromised, {times}x in the kernel log",
             "cause": "The firmware stopped by a fault of its own, or the adapter is lost on the bus.",
         },
         "zh": {
@@ -68,5 +68,5 @@ def adapter_silent(facts: Facts) -> Iterator[Answer]:
     if not found and not any("kernel-log" in one.kinds for one in facts.all(Text)):
         yield Undecided(reason="no kernel log was read")
     for address, events in found.items():
-        values: dict[str, str | int] = {"address": address or "-", "times": len(events)}
+        values: dict[str, str | int] = {"address": address or "mlx5_core", "times": len(events)}
         yield Finding(subject=address, values={**values}, evidence=tuple(map(Evidence.of, events[-2:])))

@@ -62,12 +62,12 @@ mlx5_0\t1\t7\t0000:0000:0000:0000:0000:ffff:0a98:000c\t10.152.0.12  \tv2\tnet1
     words={
         "en": {
             "title": "NCCL_IB_GID_INDEX points to the wrong row",
-            "summary": "NCCL_IB_GID_INDEX={index}: on {device} port {port} that row is {held}; RoCE v2 is in {rows}",
+            "summary": "NCCL_IB_GID_INDEX={index}: on {device} port {port} that row is {held.en}; {rows.en}",
             "cause": "The number was right on another machine: the rows depend on the addresses of the interface.",
         },
         "zh": {
             "title": "NCCL_IB_GID_INDEX 指向错误的 GID 行",
-            "summary": "NCCL_IB_GID_INDEX={index}：{device} 端口 {port} 的该行为 {held}；RoCE v2 位于 {rows}",
+            "summary": "NCCL_IB_GID_INDEX={index}：{device} 端口 {port} 的该行为{held.zh}；{rows.zh}",
             "cause": "该序号适用于其他机器：GID 表的行取决于接口上配置的地址。",
         },
     },
@@ -75,8 +75,10 @@ mlx5_0\t1\t7\t0000:0000:0000:0000:0000:ffff:0a98:000c\t10.152.0.12  \tv2\tnet1
         Remedy(
             key="unset",
             title={
-                "en": "Unset it: NCCL 2.21 and later find the RoCE v2 row of each port",
-                "zh": "取消该变量：NCCL 2.21 及以上会为每个端口自动选择 RoCE v2 行",
+                "en": "Take it out where it is set (shell, container, manifest): NCCL 2.21 and later find the "
+                "RoCE v2 row of each port",
+                "zh": "在设置它的地方（shell、容器或 manifest）删除该变量："
+                "NCCL 2.21 及以上会为每个端口自动选择 RoCE v2 行",
             },
             commands=("unset NCCL_IB_GID_INDEX",),
             safety="manual",
@@ -126,11 +128,14 @@ def gid_index_wrong(facts: Facts) -> Iterator[Answer]:
         if row is None and len(second) == len(rows):
             yield Undecided(reason=f"only the RoCE v2 rows of {device} are told")
         elif row is None or (row.kind != "RoCE v2" and second):
-            held = row.kind if row else "-"
-            values: dict[str, str | int] = {"index": index, "device": device, "port": port, "held": held}
+            rows_v2 = ", ".join(str(one.index) for one in second)
+            values: dict[str, str | int] = {"index": index, "device": device, "port": port}
+            values |= {"held.en": row.kind if row else "empty", "held.zh": f" {row.kind}" if row else "空"}
+            values["rows.en"] = f"RoCE v2 is in {rows_v2}" if second else "no row is RoCE v2"
+            values["rows.zh"] = f"RoCE v2 位于 {rows_v2}" if second else "没有 RoCE v2 行"
             yield Finding(
                 subject=f"{device} port {port}",
-                values={**values, "rows": ", ".join(str(one.index) for one in second) or "-"},
+                values={**values},
                 evidence=(Evidence.of(setting), *map(Evidence.of, ((row,) if row else rows[:4]))),
                 confidence="high" if row else "medium",
             )

@@ -45,12 +45,12 @@ mlx5_1  1       3       0000:0000:0000:0000:0000:ffff:c0a8:0201 192.168.2.1     
     words={
         "en": {
             "title": "A RoCE port has no address that others reach",
-            "summary": "{device} port {port} ({interface}) has no RoCE v2 GID beyond its link; {others} ports have one",
+            "summary": "{device} port {port}{interface.en} has no RoCE v2 GID beyond its link; {others} ports have one",
             "cause": "The network interface of the port has no IP address: the GIDs of RoCE are made from it.",
         },
         "zh": {
             "title": "RoCE 端口没有可被其他节点访问的地址",
-            "summary": "{device} 端口 {port}（{interface}）没有可路由的 RoCE v2 GID，另有 {others} 个端口有",
+            "summary": "{device} 端口 {port}{interface.zh}没有可路由的 RoCE v2 GID，另有 {others} 个端口有",
             "cause": "该端口的网络接口未配置 IP 地址，而 RoCE 的 GID 由 IP 地址生成。",
         },
     },
@@ -97,7 +97,10 @@ def gid_missing(facts: Facts) -> Iterator[Answer]:
     for (device, port), rows in tables.items():
         if reached and (device, port) not in reached:
             values: dict[str, str | int] = {"device": device, "port": port, "others": len(reached)}
-            values["interface"] = rows[0].interface or "-"
+            interface = rows[0].interface
+            values["interface"] = interface or "INTERFACE"
+            values["interface.en"] = interface and f" ({interface})"
+            values["interface.zh"] = f"（{interface}）" if interface else " "
             yield Finding(
                 subject=f"{device} port {port}",
                 values={**values},

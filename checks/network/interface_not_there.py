@@ -9,16 +9,30 @@ right for NCCL and HCCL, and for Gloo a name that nobody has.
 The library finds no address to bind to, and the process group is not made.
 
 ## What it cannot know
-Whether the interface leads to the other nodes; and of a pasted list whether it is whole, hence medium confidence there.
+Whether the interface leads to the other nodes; and of a pasted list whether it is whole, hence medium confidence there:
+it has `lo` and two more, or `ip` numbers it from 1 without a gap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, Listing, NetworkInterface, Remedy, Setting, Undecided, check
+from diag.api import (
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    Listing,
+    NetworkInterface,
+    Remedy,
+    Setting,
+    Undecided,
+    check,
+    expression,
+)
 
 PREFIXES = ("NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
+NUMBER = expression(r"\W*([0-9]{1,6}): ")
 NAMES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 IP_ADDR = """\
@@ -33,6 +47,13 @@ IP_ADDR = """\
     altname enp151s0f1np1
 4: ens16f0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state DOWN group default qlen 1000
     altname enp50s0f0
+"""
+TWO = """\
+$ ip addr
+1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
+    inet 127.0.0.1/8 scope host lo
+2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP group default qlen 1000
+    inet 10.1.2.3/24 brd 10.1.2.255 scope global eth0
 """
 LIVE = (
     '{"schema": "diag/interfaces/1", "interfaces": [{"name": "eth0", "state": "up", "mtu": 1400, "speed_mbps": null, '
@@ -74,8 +95,8 @@ LIVE = (
         Remedy(
             key="unset",
             title={
-                "en": "Or let the library choose",
-                "zh": "或者取消该变量，由库自行选择",
+                "en": "Or take it out where it is set (shell, container, manifest) and let the library choose",
+                "zh": "或者在设置它的地方（shell、容器或 manifest）删除该变量，由库自行选择",
             },
             commands=("unset {variable}",),
             safety="manual",
@@ -92,11 +113,13 @@ LIVE = (
     ),
     fires=(
         IP_ADDR + "export NCCL_SOCKET_IFNAME=eth0\n",
+        "export NCCL_SOCKET_IFNAME=eth7\n" + TWO,
         LIVE + "export GLOO_SOCKET_IFNAME=^lo,docker,veth,eni\n",
         LIVE + "export HCCL_SOCKET_IFNAME==enp67s0f5\n",
     ),
     silent=(
         IP_ADDR + "export NCCL_SOCKET_IFNAME=ens8,eth\n",
+        "export NCCL_SOCKET_IFNAME=eth\n" + TWO,
         LIVE + "export NCCL_SOCKET_IFNAME=^lo,docker,veth,eni\nexport GLOO_SOCKET_IFNAME=eth0\n",
     ),
 )
@@ -105,7 +128,7 @@ def interface_not_there(facts: Facts) -> Iterator[Answer]:
     told = sorted({one.name for one in facts.all(NetworkInterface)})
     whole = any(one.kind == "NetworkInterface" for one in facts.all(Listing))
     asked = {one.name: one for one in facts.all(Setting) if one.name in (*PREFIXES, *NAMES) and one.value}
-    if not whole and ("lo" not in told or len(told) < 3):
+    if not whole and ("lo" not in told or (len(told) < 3 and not _numbered(facts))):
         yield Undecided(reason="the list of interfaces may be cut")
         return
     for setting in asked.values():
@@ -118,6 +141,13 @@ def interface_not_there(facts: Facts) -> Iterator[Answer]:
                 confidence="high" if whole else "medium",
                 evidence=evidence,
             )
+
+
+def _numbered(facts: Facts) -> bool:
+    """Whether the interfaces of a paste are numbered from 1 (`lo`) on without a gap, as `ip` lists all of them."""
+    numbers = [NUMBER.match(one.origin.quote) for one in facts.all(NetworkInterface)]
+    told = sorted({int(one[1]) for one in numbers if one})
+    return len(told) > 1 and all(numbers) and told == [*range(1, len(told) + 1)]
 
 
 def _there(setting: Setting, told: list[str]) -> bool:

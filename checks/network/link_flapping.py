@@ -54,12 +54,12 @@ ONCE_EACH = """\
     words={
         "en": {
             "title": "A network link goes down again and again",
-            "summary": "{address}: the link went down {times} times, last at {last}",
+            "summary": "{address}: the link went down {times} times{last.en}",
             "cause": "A cable or module that is loose, too hot or bad, or a port of the switch that restarts.",
         },
         "zh": {
             "title": "网络链路反复断开",
-            "summary": "{address}：链路断开 {times} 次，最近一次 {last}",
+            "summary": "{address}：链路断开 {times} 次{last.zh}",
             "cause": "线缆或光模块松动、过热或损坏，或者交换机端口反复重启。",
         },
     },
@@ -95,5 +95,7 @@ def link_flapping(facts: Facts) -> Iterator[Answer]:
     for (address, of_port), events in downs.items():
         more = downs.get((address, not of_port), ())
         if len(events) >= OFTEN and (len(events), not of_port) >= (len(more), of_port):
-            values: dict[str, str | int] = {"address": address, "times": len(events), "last": events[-1].at or "-"}
+            last = events[-1].at
+            values: dict[str, str | int] = {"address": address, "times": len(events)}
+            values |= {"last.en": last and f", last at {last}", "last.zh": last and f"，最近一次在 {last}"}
             yield Finding(subject=address, values={**values}, evidence=tuple(map(Evidence.of, events[-3:])))

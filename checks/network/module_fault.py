@@ -34,12 +34,12 @@ PLUGGED = """\
     words={
         "en": {
             "title": "A network adapter's cable or module is bad",
-            "summary": "{address}: {fault} ({times} times)",
+            "summary": "{adapter}: {fault}, {times}x in the kernel log",
             "cause": "An active optical module without enough air gets too hot; others are not supported, or broken.",
         },
         "zh": {
             "title": "网卡的线缆或光模块异常",
-            "summary": "{address}：{fault}（{times} 次）",
+            "summary": "{adapter}：{fault}（{times} 次）",
             "cause": "有源光模块散热不足而过热，或模块不受支持、已损坏。",
         },
     },
@@ -73,6 +73,7 @@ def module_fault(facts: Facts) -> Iterator[Answer]:
         yield Undecided(reason="no kernel log was read")
     for (address, code), events in found.items():
         fault = code.replace("-", " ")
-        values: dict[str, str | int] = {"address": address or "-", "fault": fault, "times": len(events)}
+        values: dict[str, str | int] = {"address": address or "ADDRESS", "fault": fault, "times": len(events)}
+        values["adapter"] = f"mlx5_core {address}".strip()
         evidence = tuple(map(Evidence.of, events[-2:]))
         yield Finding(subject=f"{address} {fault}".strip(), values={**values}, evidence=evidence)

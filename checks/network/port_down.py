@@ -101,13 +101,13 @@ LEFT_OUT = "export NCCL_IB_HCA==mlx5_0,mlx5_10\n" + ROCE_TWO_OF_EIGHT_DOWN
     words={
         "en": {
             "title": "A port for RDMA is down",
-            "summary": "{device} port {port} is {state} ({physical}); {up} ports like it are active",
+            "summary": "{device} port {port} is {state}{physical.en}; {up} ports like it are active",
             "cause": "The cable, its module, the port of the switch or the subnet manager; `Disabled` means that the "
             "port was switched off, `Polling` that it finds no other side.",
         },
         "zh": {
             "title": "RDMA 端口未连通",
-            "summary": "{device} 端口 {port} 状态为 {state}（{physical}），同类端口有 {up} 个处于 Active",
+            "summary": "{device} 端口 {port} 状态为 {state}{physical.zh}，同类端口有 {up} 个处于 Active",
             "cause": "线缆、光模块、交换机端口或子网管理器异常；Disabled 表示端口被关闭，Polling 表示未检测到对端。",
         },
     },
@@ -160,7 +160,7 @@ def port_down(facts: Facts) -> Iterator[Answer]:
             evidence = (Evidence.of(port), *((Evidence.of(chosen),) if chosen and named else ()))
             yield Finding(
                 subject=f"{port.device} port {port.port}",
-                values={**values, "physical": port.physical_state or "-"},
+                values={**values, **_physical(port)},
                 confidence="high" if named or port.layer == "InfiniBand" else "medium",
                 evidence=evidence,
             )
@@ -200,3 +200,9 @@ def _named(port: NetworkPort, chosen: Setting) -> bool:
         if name and matches and number in ("", str(port.port)):
             return True
     return False
+
+
+def _physical(port: NetworkPort) -> dict[str, str]:
+    """The state of the link itself, where it was told."""
+    told = port.physical_state
+    return {"physical.en": told and f" ({told})", "physical.zh": told and f"（{told}）"}

@@ -54,14 +54,13 @@ PROGRAM = """\
     words={
         "en": {
             "title": "The driver removed a process's work from a GPU",
-            "summary": "{device}: Xid 45 ({count}x in the kernel log); process {process}; earlier error named: "
-            "{earlier}",
+            "summary": "{device}: Xid 45 ({count}x in the kernel log){process.en}{earlier.en}",
             "cause": "The process was ended while it used the GPU: an earlier error, the kernel for want of memory, "
             "a supervisor, or a person.",
         },
         "zh": {
             "title": "驱动清除了某进程在 GPU 上的任务",
-            "summary": "{device}：Xid 45（内核日志中出现 {count} 次），进程 {process}；行中指明的先前错误：{earlier}",
+            "summary": "{device}：Xid 45（内核日志中出现 {count} 次）{process.zh}{earlier.zh}",
             "cause": "进程在使用 GPU 时被终止：先前的错误、内核因内存不足、守护程序，或人为操作。",
         },
     },
@@ -92,7 +91,12 @@ def channels_torn_down(facts: Facts) -> Iterator[Answer]:
         device = device_name(facts, address=address, vendor="nvidia")
         processes = ", ".join([*dict.fromkeys(one.process for one in events if one.process)][:3])
         earlier = ", ".join(dict.fromkeys(word for one in events for word in EARLIER.findall(one.message)))
-        values = {"process": processes or "?", "earlier": earlier or "-"}
+        values = {
+            "process.en": processes and f"; process {processes}",
+            "process.zh": processes and f"，进程 {processes}",
+            "earlier.en": earlier and f"; the line names {earlier} before it",
+            "earlier.zh": earlier and f"；行中指明先前错误为 {earlier}",
+        }
         yield Finding(
             values={"device": device or "GPU", "count": len(events), **values},
             subject=device,

@@ -3,7 +3,8 @@
 ## What it finds
 The unit `nvidia-fabricmanager` failed, stopped or absent, where an NVSwitch stands on the bus or has a device file, or
 where the matrix of links cannot be had without one: three devices or more, each joined to each by twelve links at
-least. Eight devices of a kind that is sold on such boards count where the unit failed.
+least. Eight devices of a kind that is sold on such boards alone count as one; a name that was cut counts where the unit
+failed.
 
 ## Why it matters
 Until the devices are registered with the switches CUDA does not start: error 802, "system not yet initialized".
@@ -63,6 +64,12 @@ FAILED = """\
      Active: failed (Result: exit-code) since Fri 2026-01-30 11:58:43 UTC; 2 weeks 4 days ago
         CPU: 7.387s
 """
+INACTIVE = """\
+$ systemctl status nvidia-fabricmanager
+○ nvidia-fabricmanager.service - NVIDIA fabric manager service
+     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; disabled; vendor preset: enabled)
+     Active: inactive (dead)
+"""
 RUNNING = """\
 $ systemctl status nvidia-fabricmanager
 ● nvidia-fabricmanager.service - NVIDIA fabric manager service
@@ -80,6 +87,10 @@ GEFORCE = """\
   |   0  NVIDIA GeForce ...  Off  | 00000000:05:00.0 Off |                  N/A |
   | N/A   51C    P0    15W /  N/A |      0MiB /  4096MiB |      0%      Default |
 """
+EIGHT = "".join(
+    f"GPU {number}: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-00000000000{number})\n"
+    for number in range(8)
+)
 
 
 @check(
@@ -91,13 +102,13 @@ GEFORCE = """\
     words={
         "en": {
             "title": "The NVSwitch machine's Fabric Manager does not run",
-            "summary": "{unit} is {state}; {proof}",
+            "summary": "{unit} is {state.en}; {proof}",
             "cause": "The daemon that sets up the NVSwitch fabric is stopped, failed to start, or was never installed, "
             "often because its version differs from the driver's.",
         },
         "zh": {
             "title": "NVSwitch 机器的 Fabric Manager 未运行",
-            "summary": "{unit} 状态为 {state}；{proof}",
+            "summary": "{unit} 当前{state.zh}；{proof}",
             "cause": "负责配置 NVSwitch 互联的守护进程已停止、启动失败或从未安装，常见原因是其版本与驱动版本不一致。",
         },
     },
@@ -126,8 +137,8 @@ GEFORCE = """\
         "https://github.com/NVIDIA/gpu-operator/issues/610",
     ),
     explains=("nvidia/fabric-not-registered", "nvidia/system-not-initialized", "torch/device-unavailable"),
-    fires=(SWITCHES + FAILED,),
-    silent=(SWITCHES + RUNNING, GEFORCE),
+    fires=(SWITCHES + FAILED, EIGHT + INACTIVE),
+    silent=(SWITCHES + RUNNING, GEFORCE, EIGHT.replace("80GB HBM3", "PCIe") + INACTIVE),
 )
 def fabric_manager_down(facts: Facts) -> Iterator[Answer]:
     """Find out whether there is a switch, then what the unit does."""
@@ -135,7 +146,7 @@ def fabric_manager_down(facts: Facts) -> Iterator[Answer]:
     state = units[-1].state if units else ""
     if state and state not in DOWN:
         return
-    proof = _switch(facts) or (_boards(facts) if state == "failed" else None)
+    proof = _switch(facts) or (_boards(facts, state) if state else None)
     if proof is None:
         if not _cannot_have_one(facts):
             yield Undecided(reason="nothing tells whether there is an NVSwitch")
@@ -149,7 +160,12 @@ def fabric_manager_down(facts: Facts) -> Iterator[Answer]:
     else:
         shown, sure = proof
         yield Finding(
-            values={"unit": UNIT, "state": state or "not installed", "proof": _words(shown)},
+            values={
+                "unit": UNIT,
+                "state.en": state or "not installed",
+                "state.zh": f"状态为 {state}" if state else "未安装",
+                "proof": _words(shown),
+            },
             confidence="high" if sure and state == "failed" and not _registered(facts) else "medium",
             evidence=(Evidence.of(witness), Evidence.of(shown)),
         )
@@ -179,9 +195,10 @@ def _switch(facts: Facts) -> tuple[Fact, bool] | None:
     return (joined[0], False) if len(ends) > 2 and len(joined) == whole else None
 
 
-def _boards(facts: Facts) -> tuple[Fact, bool] | None:
-    """Eight devices of a kind that stands on boards with a switch."""
+def _boards(facts: Facts, state: str) -> tuple[Fact, bool] | None:
+    """Eight devices of a kind that stands on boards with a switch; only a unit that failed makes do with a cut name."""
     found = [one for one in devices(facts) if one.vendor == "nvidia" and BOARDS.search(one.name)]
+    found = [one for one in found if state == "failed" or not one.name.endswith("...")]
     return (found[0], False) if len(found) >= FULL else None
 
 

@@ -23,6 +23,12 @@ TIMEOUT = """\
 [Sun Feb 23 16:24:18 2025] NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=nvidia-smi, Timeout after 6s of waiting \
 for RPC response from GPU4 GSP! Expected function 103 (GSP_RM_ALLOC) (0x2081 0x4).
 """
+REBOOTING = """\
+[Mon Nov 30 03:12:44 2026] NVRM: Xid (PCI:0000:af:00): 119, pid=3344, name=python, Timeout after 6s of waiting for RPC \
+response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20802a02 0x4).
+[Mon Nov 30 03:12:50 2026] NVRM: Xid (PCI:0000:af:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node \
+Reboot Required)
+"""
 HEARTBEAT = """\
 Mar 21 21:42:01 kernel: NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out
 """
@@ -65,6 +71,17 @@ QUIET = """\
             source=CATALOGUE,
         ),
         Remedy(
+            key="reboot",
+            title={
+                "en": "The driver asks for a reboot (Xid 154): reboot the machine; a reset is not enough",
+                "zh": "驱动要求重启（Xid 154）：重启机器，仅复位不够",
+            },
+            commands=("sudo reboot",),
+            safety="disruptive",
+            verify="timeout 30 nvidia-smi",
+            source=CATALOGUE,
+        ),
+        Remedy(
             key="newer-driver",
             title={
                 "en": "If it comes back: install a newer driver, whose firmware comes with it",
@@ -77,7 +94,7 @@ QUIET = """\
     ),
     sources=(CATALOGUE, "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/446"),
     explains=("nvidia/driver-silent",),
-    fires=(TIMEOUT, HEARTBEAT),
+    fires=(TIMEOUT, REBOOTING, HEARTBEAT),
     silent=(QUIET,),
 )
 def gsp_timeout(facts: Facts) -> Iterator[Answer]:
@@ -86,14 +103,17 @@ def gsp_timeout(facts: Facts) -> Iterator[Answer]:
     for event in facts.all(HardwareEvent):
         if event.kind == "gsp-timeout" or (event.kind == "xid" and event.code in CODES):
             told.setdefault(event.address, []).append(event)
+    asked = {one.address: one.message for one in facts.all(HardwareEvent) if (one.kind, one.code) == ("xid", "154")}
     unnamed = told.pop("", []) if len(told) > 1 else []
     for place, (address, events) in enumerate(told.items()):
         events += unnamed if not place else []
         device = device_name(facts, address=address, vendor="nvidia")
         what = ", ".join(dict.fromkeys(CODES.get(one.code, "heartbeat") for one in events))
+        reboot = asked.get(address, "").endswith("(Node Reboot Required)")
         yield Finding(
             values={"device": device or "GPU", "what": what, "count": len(events)},
             subject=device,
+            remedies=("reboot" if reboot else "reset", "newer-driver"),
             evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
         )
     if not told and not facts.read("kernel-log"):

@@ -1,7 +1,7 @@
 """The kernel logged a fatal error of an NVLink.
 
 ## What it finds
-Xid 74, and Xid 144 to 150 whose line says `Fatal`: one finding for each device and code, with how often.
+Xid 74, and Xid 144 to 150 whose line says `Fatal`: one finding for each code, with its devices and how often.
 
 ## Why it matters
 Collectives over that link fail or hang, and the device must be reset before it can be used again.
@@ -13,7 +13,7 @@ registers in the line say is not decoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from diag.api import (
     Answer,
@@ -30,6 +30,8 @@ from diag.api import (
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+SHOWN = 8
+"""Lines of evidence, one for each device of a board."""
 SAYS_SO = {*map(str, range(144, 151))}
 """Codes whose line tells whether the error is fatal."""
 
@@ -96,18 +98,30 @@ kernel: NVRM: Xid (PCI:0000:01:00): 144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000
 def nvlink_error(facts: Facts) -> Iterator[Answer]:
     """Take the code's word, or the line's."""
     rows = {one.code: one for one in facts.all(EventCode) if one.kind == "xid"}
-    told: dict[tuple[str, str], list[HardwareEvent]] = {}
+    told: dict[str, list[HardwareEvent]] = {}
     for event in facts.all(HardwareEvent):
         if event.kind == "xid" and (event.code == "74" or (event.code in SAYS_SO and " Fatal " in event.message)):
-            told.setdefault((event.address, event.code), []).append(event)
-    for (address, code), events in told.items():
-        device = device_name(facts, address=address, vendor="nvidia")
+            told.setdefault(event.code, []).append(event)
+    for code, events in told.items():
+        devices = _names(facts, dict.fromkeys(one.address for one in events))
         name = rows[code].name if code in rows else "NVLink"
         yield Finding(
-            values={"device": device or "GPU", "code": code, "name": name, "count": len(events)},
-            subject=device,
+            values={"device": devices or "GPU", "code": code, "name": name, "count": len(events)},
+            subject=devices,
             confidence="medium" if code == "74" else "high",
-            evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
+            evidence=_shown(events),
         )
     if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
+
+
+def _names(facts: Facts, addresses: Iterable[str]) -> str:
+    """The devices of a finding, in words."""
+    return ", ".join(filter(None, (device_name(facts, address=one, vendor="nvidia") for one in addresses)))
+
+
+def _shown(events: list[HardwareEvent]) -> tuple[Evidence, ...]:
+    """The first event of each device, and of a single one the last as well."""
+    first = {one.address: one for one in reversed(events)}
+    told = [*reversed(first.values())] if len(first) > 1 else [*dict.fromkeys((events[0], events[-1]))]
+    return tuple(map(Evidence.of, told[:SHOWN]))

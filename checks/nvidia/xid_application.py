@@ -1,8 +1,8 @@
 """The kernel logged an Xid that a program causes: a kernel of the process did something illegal.
 
 ## What it finds
-Xid events for which NVIDIA's catalogue sends one to the program first (13, 31, 43, 69, …): one finding for each device
-and code, with how often.
+Xid events for which NVIDIA's catalogue sends one to the program first (13, 31, 43, 69, …): one finding for each
+code, with its devices and how often.
 
 ## Why it matters
 The process was ended, often without a word in its own log about where; the engine dies, the GPU stays usable.
@@ -14,7 +14,7 @@ be diagnosed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from diag.api import (
     Answer,
@@ -31,6 +31,8 @@ from diag.api import (
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+SHOWN = 8
+"""Lines of evidence, one for each device of a board."""
 
 OUT_OF_RANGE = """\
 kern  :warn  : 2025-01-21T04:41:44,283575+00:00 NVRM: Xid (PCI:0000:38:00): 13, pid='<unknown>', name=<unknown>, \
@@ -59,14 +61,14 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
     words={
         "en": {
             "title": "A program made a GPU fault",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log; process {process}",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log{process.en}",
             "cause": "A kernel of the process reached for memory it may not, or ran an illegal instruction. The "
             "usual suspects are the engine's own kernels and the attention or quantisation library for this model "
             "and GPU; the GPU itself only where the fault stays with it whatever runs.",
         },
         "zh": {
             "title": "程序在 GPU 上触发了错误",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}），进程 {process}",
+            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）{process.zh}",
             "cause": "该进程的某个 kernel 访问了非法内存或执行了非法指令。首先怀疑推理引擎自身的 kernel，"
             "以及该模型和 GPU 所用的注意力或量化库；只有当错误始终跟随同一块 GPU 时才怀疑硬件。",
         },
@@ -118,19 +120,28 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
 def xid_application(facts: Facts) -> Iterator[Answer]:
     """Look up each code in the vendor's catalogue."""
     rows = {one.code: one for one in facts.all(EventCode) if one.kind == "xid" and one.blames == "application"}
-    told: dict[tuple[str, str], list[HardwareEvent]] = {}
+    told: dict[str, list[HardwareEvent]] = {}
     for event in facts.all(HardwareEvent):
         if event.kind == "xid" and event.code in rows:
-            told.setdefault((event.address, event.code), []).append(event)
-    for (address, code), events in told.items():
-        device = device_name(facts, address=address, vendor="nvidia")
+            told.setdefault(event.code, []).append(event)
+    for code, events in told.items():
+        devices = _names(facts, dict.fromkeys(one.address for one in events))
+        processes = ", ".join([*dict.fromkeys(one.process for one in events if one.process)][:3])
         values: dict[str, str | int | float] = {"code": code, "name": rows[code].name, "count": len(events)}
-        processes = dict.fromkeys(one.process for one in events if one.process)
-        shown = events[:1] if len(events) == 1 else [events[0], events[-1]]
-        yield Finding(
-            values={"device": device or "GPU", "process": ", ".join([*processes][:3]) or "?", **values},
-            subject=device,
-            evidence=tuple(map(Evidence.of, shown)),
-        )
+        values["process.en"] = processes and f"; process {processes}"
+        values["process.zh"] = processes and f"，进程 {processes}"
+        yield Finding(values={"device": devices or "GPU", **values}, subject=devices, evidence=_shown(events))
     if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
+
+
+def _names(facts: Facts, addresses: Iterable[str]) -> str:
+    """The devices of a finding, in words."""
+    return ", ".join(filter(None, (device_name(facts, address=one, vendor="nvidia") for one in addresses)))
+
+
+def _shown(events: list[HardwareEvent]) -> tuple[Evidence, ...]:
+    """The first event of each device, and of a single one the last as well."""
+    first = {one.address: one for one in reversed(events)}
+    told = [*reversed(first.values())] if len(first) > 1 else [*dict.fromkeys((events[0], events[-1]))]
+    return tuple(map(Evidence.of, told[:SHOWN]))

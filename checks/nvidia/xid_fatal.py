@@ -15,7 +15,7 @@ catalogue leaves it open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from diag.api import (
     Answer,
@@ -32,7 +32,17 @@ from diag.api import (
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
-EITHER = {"either": "hardware, driver or application"}
+BLAMED_EN = {"either": "hardware, driver or application"}
+BLAMED_ZH = {
+    "hardware": "硬件",
+    "driver": "驱动",
+    "application": "应用程序",
+    "user": "用户",
+    "either": "硬件、驱动或应用程序",
+}
+SHOWN = 8
+"""Lines of evidence, one for each device of a board."""
+REBOOT = "(Node Reboot Required)"
 OWN = {"64", "74", "79", "119", "120", *map(str, range(144, 151))}
 """Codes that have a check of their own."""
 
@@ -65,12 +75,12 @@ QUIET = """\
             "title": "A GPU reported a fault after which it must be reset",
             "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
             "cause": "The driver logs this Xid when the GPU met a fault that it does not recover from by itself. "
-            "NVIDIA's catalogue blames: {blames}. If it comes back after the reset, suspect the hardware.",
+            "NVIDIA's catalogue blames: {blames.en}. If it comes back after the reset, suspect the hardware.",
         },
         "zh": {
             "title": "GPU 报告了必须复位才能恢复的故障",
             "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）",
-            "cause": "GPU 遇到无法自行恢复的故障时，驱动会记录该 Xid。NVIDIA 目录给出的责任方：{blames}。"
+            "cause": "GPU 遇到无法自行恢复的故障时，驱动会记录该 Xid。NVIDIA 目录给出的责任方：{blames.zh}。"
             "若复位后再次出现，应怀疑硬件。",
         },
     },
@@ -127,28 +137,45 @@ QUIET = """\
 def xid_fatal(facts: Facts) -> Iterator[Answer]:
     """Look up each code in the vendor's catalogue."""
     rows = {one.code: one for one in facts.all(EventCode) if one.kind == "xid" and one.fatal}
-    told: dict[tuple[str, str], list[HardwareEvent]] = {}
+    rebooting = _rebooting(facts)
+    told: dict[tuple[str, bool], list[HardwareEvent]] = {}
     for event in facts.all(HardwareEvent):
         if event.kind == "xid" and event.code in rows and event.code not in OWN:
-            told.setdefault((event.address, event.code), []).append(event)
-    for (address, code), events in told.items():
-        yield _finding(facts, address, rows[code], events)
+            told.setdefault((event.code, event.address in rebooting), []).append(event)
+    for (code, reboot), events in told.items():
+        yield _finding(facts, rows[code], events, "reboot" if reboot else rows[code].action)
     if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
 
 
-def _finding(facts: Facts, address: str, row: EventCode, events: list[HardwareEvent]) -> Finding:
-    device = device_name(facts, address=address, vendor="nvidia")
-    shown = events[:1] if len(events) == 1 else [events[0], events[-1]]
+def _rebooting(facts: Facts) -> set[str]:
+    """The devices for which the driver asked last for a reboot: a reset is then not enough."""
+    asked = {one.address: one.message for one in facts.all(HardwareEvent) if (one.kind, one.code) == ("xid", "154")}
+    return {address for address, message in asked.items() if message.endswith(REBOOT)}
+
+
+def _finding(facts: Facts, row: EventCode, events: list[HardwareEvent], action: str) -> Finding:
+    addresses = [*dict.fromkeys(one.address for one in events)]
+    devices = _names(facts, addresses)
     values: dict[str, str | int | float] = {
-        "device": device or "GPU",
+        "device": devices or "GPU",
+        "address": ",".join(filter(None, addresses)) or "0",
         "code": row.code,
         "name": row.name,
         "count": len(events),
+        "blames.en": BLAMED_EN.get(row.blames, row.blames),
+        "blames.zh": BLAMED_ZH.get(row.blames, row.blames),
     }
-    return Finding(
-        values={**values, "blames": EITHER.get(row.blames, row.blames), "address": address or "0"},
-        subject=device,
-        evidence=tuple(map(Evidence.of, shown)),
-        remedies=(row.action, "diagnose"),
-    )
+    return Finding(values=values, subject=devices, evidence=_shown(events), remedies=(action, "diagnose"))
+
+
+def _names(facts: Facts, addresses: Iterable[str]) -> str:
+    """The devices of a finding, in words."""
+    return ", ".join(filter(None, (device_name(facts, address=one, vendor="nvidia") for one in addresses)))
+
+
+def _shown(events: list[HardwareEvent]) -> tuple[Evidence, ...]:
+    """The first event of each device, and of a single one the last as well."""
+    first = {one.address: one for one in reversed(events)}
+    told = [*reversed(first.values())] if len(first) > 1 else [*dict.fromkeys((events[0], events[-1]))]
+    return tuple(map(Evidence.of, told[:SHOWN]))

@@ -30,7 +30,14 @@ from diag.api import (
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
-EITHER = {"either": "hardware, driver or application"}
+BLAMED_EN = {"either": "hardware, driver or application"}
+BLAMED_ZH = {
+    "hardware": "硬件",
+    "driver": "驱动",
+    "application": "应用程序",
+    "user": "用户",
+    "either": "硬件、驱动或应用程序",
+}
 OWN = {"63", "154"}
 """Codes that other checks read."""
 
@@ -50,12 +57,12 @@ PROGRAM = """\
         "en": {
             "title": "A GPU reported events that need no action at once",
             "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
-            "cause": "NVIDIA's catalogue names no immediate action for this code; it blames: {blames}.",
+            "cause": "NVIDIA's catalogue names no immediate action for this code; it blames: {blames.en}.",
         },
         "zh": {
             "title": "GPU 报告了无需立即处理的事件",
             "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）",
-            "cause": "NVIDIA 目录未给出该代码的立即处理措施；其给出的责任方：{blames}。",
+            "cause": "NVIDIA 目录未给出该代码的立即处理措施；其给出的责任方：{blames.zh}。",
         },
     },
     remedies=(
@@ -88,7 +95,8 @@ def xid_minor(facts: Facts) -> Iterator[Answer]:
             "code": code,
             "name": rows[code].name,
             "count": len(events),
-            "blames": EITHER.get(rows[code].blames, rows[code].blames),
+            "blames.en": BLAMED_EN.get(rows[code].blames, rows[code].blames),
+            "blames.zh": BLAMED_ZH.get(rows[code].blames, rows[code].blames),
         }
         shown = events[:1] if len(events) == 1 else [events[0], events[-1]]
         yield Finding(

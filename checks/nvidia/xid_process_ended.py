@@ -31,7 +31,14 @@ from diag.api import (
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
-EITHER = {"either": "hardware, driver or application"}
+BLAMED_EN = {"either": "hardware, driver or application"}
+BLAMED_ZH = {
+    "hardware": "硬件",
+    "driver": "驱动",
+    "application": "应用程序",
+    "user": "用户",
+    "either": "硬件、驱动或应用程序",
+}
 
 CONTAINED = """\
 [Fri Aug  9 13:32:56 2024] NVRM: GPU at PCI:0000:00:08: GPU-00000000-0000-0000-0000-000000000000
@@ -53,14 +60,15 @@ PROGRAM = """\
     words={
         "en": {
             "title": "A GPU ended a process after an error of its own",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log; process {process}",
+            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log{process.en}",
             "cause": "The error was contained to the process that met it; others on this GPU go on. NVIDIA's "
-            "catalogue blames: {blames}.",
+            "catalogue blames: {blames.en}.",
         },
         "zh": {
             "title": "GPU 因自身错误终止了进程",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}），进程 {process}",
-            "cause": "错误被限制在遇到它的进程内，该 GPU 上的其他进程可继续运行。NVIDIA 目录给出的责任方：{blames}。",
+            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）{process.zh}",
+            "cause": "错误被限制在遇到它的进程内，该 GPU 上的其他进程可继续运行。"
+            "NVIDIA 目录给出的责任方：{blames.zh}。",
         },
     },
     remedies=(
@@ -115,10 +123,13 @@ def _finding(facts: Facts, address: str, row: EventCode, events: list[HardwareEv
         "code": row.code,
         "name": row.name,
         "count": len(events),
-        "blames": EITHER.get(row.blames, row.blames),
+        "blames.en": BLAMED_EN.get(row.blames, row.blames),
+        "blames.zh": BLAMED_ZH.get(row.blames, row.blames),
+        "process.en": processes and f"; process {processes}",
+        "process.zh": processes and f"，进程 {processes}",
     }
     return Finding(
-        values={"device": device or "GPU", "address": address or "0", "process": processes or "?", **values},
+        values={"device": device or "GPU", "address": address or "0", **values},
         subject=device,
         evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
     )

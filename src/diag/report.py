@@ -276,12 +276,20 @@ def _finding(finding: Finding, found: set[str], check: Check, language: str) -> 
         cause=check.say("cause", language, finding.values),
         scope=finding.scope,
         subject=finding.subject,
-        evidence=tuple(map(_evidence, finding.evidence)),
+        evidence=tuple(_cited(finding)),
         remedies=tuple(_remedies(check, finding, language)),
         related=tuple(id for id in check.explains if id in found),
         values=finding.values,
         fingerprint=finding.fingerprint,
     )
+
+
+def _cited(finding: Finding) -> Iterable[ReportedEvidence]:
+    """The evidence, each line once, although several facts were read in it."""
+    cited: dict[tuple[str, int, str], Evidence] = {}
+    for one in finding.evidence:
+        cited.setdefault((one.origin.capture, one.origin.line, one.origin.quote or one.says), one)
+    return map(_evidence, cited.values())
 
 
 def _evidence(evidence: Evidence) -> ReportedEvidence:

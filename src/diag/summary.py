@@ -57,6 +57,7 @@ WORDS: Mapping[str, Words] = {
         "containers": "Containers",
         "health": "Health",
         "events": "Events",
+        "more": "and {count} more kinds",
         "none seen": "none seen",
         "not known": "not known ({why})",
         "offers": "offers {offers}",
@@ -102,6 +103,7 @@ WORDS: Mapping[str, Words] = {
         "containers": "容器",
         "health": "健康状态",
         "events": "事件",
+        "more": "另有 {count} 种",
         "none seen": "未发现",
         "not known": "未知（{why}）",
         "offers": "提供 {offers}",
@@ -130,6 +132,8 @@ REASON_CAP = 160
 """Characters of a reason that are shown."""
 SHOWN = ("memory.weights", "memory.kv-cache", "kv.tokens", "kv.concurrency", "memory.graphs", "attention")
 """Names of an engine's states that are shown."""
+EVENTS_CAP = 6
+"""Kinds of events that are shown; the number of the others is."""
 LAUNCH_CAP = 200
 """Characters of a launch line that are shown."""
 COLLECTIVES = ("nccl", "rccl", "hccl", "xccl", "bkcl", "ccl")
@@ -305,7 +309,9 @@ def _states(facts: Facts, words: Words) -> Iterator[str]:
 
 def _events(facts: Facts, words: Words) -> Iterator[str]:
     kinds = Counter(f"{one.kind} {one.code}".strip() for one in facts.all(HardwareEvent))
-    yield ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common(6))
+    shown = [f"{count} x {kind}" for kind, count in kinds.most_common(EVENTS_CAP)]
+    more = len(kinds) - len(shown)
+    yield ", ".join((*shown, *([words["more"].format(count=more)] if more else ())))
 
 
 ROWS: Mapping[str, Callable[[Facts, Words], Iterable[str]]] = {

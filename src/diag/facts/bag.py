@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -13,6 +14,10 @@ from diag.facts.software import Package
 from diag.facts.text import Text
 
 F = TypeVar("F", bound=Fact)
+TICKS = re.compile("`+")
+WORDS = re.compile(r"[A-Za-z']{2,40}|[\u4e00-\u9fff]{2}")
+LABEL_CAP = 3
+"""Words that may stand beside a quoted command without making a sentence."""
 
 
 class Facts:
@@ -51,7 +56,11 @@ class Facts:
         return next((package for package in self.all(Package) if package.name == name), None)
 
     def environment(self) -> dict[str, Setting]:
-        """The variables of the environment by name; what a launch sets for itself outdoes the others."""
+        """The variables of the environment by name; what a launch sets for itself outdoes the others.
+
+        Of a launch that a sentence quotes nothing is taken: it may be advice. A variable that a line of its own sets to
+        the same value is told by that line.
+        """
         if self._environment is None:
             self._environment = self._variables()
         return dict(self._environment)
@@ -63,10 +72,14 @@ class Facts:
         return self._devices
 
     def _variables(self) -> dict[str, Setting]:
-        settings = [one for one in self.all(Setting) if one.kind == "environment"]
+        told = [one for one in self.all(Setting) if one.kind == "environment"]
+        lines = {(one.name, one.value): one for one in told}
+        settings = {one.name: one for one in told}
         for launch in self.all(LaunchArguments):
-            settings += [Setting(origin=launch.origin, name=name, value=value) for name, value in launch.environment]
-        return {one.name: one for one in settings}
+            for name, value in launch.environment if not _quoted(launch.origin.quote) else ():
+                own = Setting(origin=launch.origin, name=name, value=value)
+                settings[name] = lines.get((name, value), own)
+        return settings
 
     def whole(self, kind: str) -> bool:
         """Whether all facts of a kind were told, so that what is not among them is not there: see `Listing`."""
@@ -98,3 +111,9 @@ class Facts:
 def devices(facts: Facts) -> tuple[Accelerator, ...]:
     """One accelerator for each device of a machine: see `Facts.devices`."""
     return facts.devices()
+
+
+def _quoted(line: str) -> bool:
+    """Whether a line is a sentence that quotes a command between backticks; a label before them is none."""
+    outside = " ".join(TICKS.split(line)[::2]) if TICKS.search(line) else ""
+    return len(WORDS.findall(outside)) > LABEL_CAP
