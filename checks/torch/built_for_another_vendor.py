@@ -103,13 +103,13 @@ $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
         "en": {
             "title": "torch was built for another maker's accelerators",
             "summary": "torch {torch} was built for {backend}; this machine has devices of {vendor} alone",
-            "cause": "pip took the default wheel of the index, which is for CUDA, or the environment was made for "
-            "another machine.",
+            "cause": "The wheel came from an index for another maker's runtime (what PyPI serves by default is for CUDA), "
+            "or the environment was made for another machine.",
         },
         "zh": {
             "title": "torch 是为其他厂商的加速器构建的",
             "summary": "torch {torch} 为 {backend} 构建，而本机只有 {vendor} 的设备",
-            "cause": "pip 安装了索引中默认的 CUDA 版 wheel，或该环境是为另一台机器创建的。",
+            "cause": "该 wheel 来自面向其他厂商运行时的索引（PyPI 默认提供 CUDA 构建），或该环境是为另一台机器创建的。",
         },
     },
     remedies=(
