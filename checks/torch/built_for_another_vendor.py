@@ -103,8 +103,8 @@ $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
         "en": {
             "title": "torch was built for another maker's accelerators",
             "summary": "torch {torch} was built for {backend}; this machine has devices of {vendor} alone",
-            "cause": "The wheel came from an index for another maker's runtime (what PyPI serves by default is for CUDA), "
-            "or the environment was made for another machine.",
+            "cause": "The wheel came from an index for another maker's runtime (PyPI's default is for CUDA), or the "
+            "environment was made for another machine.",
         },
         "zh": {
             "title": "torch 是为其他厂商的加速器构建的",

@@ -58,8 +58,8 @@ Nvidia driver version: 551.88
         "en": {
             "title": "torch sees no device although the machine has one",
             "summary": "torch {torch}says that no device is available; the machine lists {count}",
-            "cause": "torch could not initialise its runtime on this machine; asked for it directly, it names the step that "
-            "failed.",
+            "cause": "torch could not initialise its runtime on this machine; asked for it directly, it names the "
+            "step that failed.",
         },
         "zh": {
             "title": "机器有设备，但 torch 看不到",
