@@ -95,6 +95,8 @@ Is debug build: False
 CUDA used to build PyTorch: 12.1
 ROCM used to build PyTorch: N/A
 """
+FREEZE_CU124 = "torch==2.6.0+cu124\nvllm==0.8.5\n"
+FREEZE_PYPI = "nvidia-cuda-runtime-cu12==12.6.77\ntorch==2.7.0\n"
 ENV_CU121_AVAILABLE_ON_470 = """\
 Collecting environment information...
 PyTorch version: 2.4.0+cu121
@@ -165,17 +167,17 @@ Nvidia driver version: 470.129.06
     explains=("torch/device-unavailable",),
     fires=(
         *(ENV_CU121_DRIVER_11_4, ENV_CU102_DRIVER_410, SMI_470 + ENV_CU121, TORCH_SAYS_SO),
-        *(SMI_470 + TORCH_SAYS_SO, TORCH_SAYS_SO + SMI_525),
+        *(SMI_470 + TORCH_SAYS_SO, TORCH_SAYS_SO + SMI_525, SMI_470 + FREEZE_CU124, SMI_470 + FREEZE_PYPI),
     ),
-    silent=(SMI_525 + ENV_CU121, ENV_CU121_AVAILABLE_ON_470),
+    silent=(SMI_525 + ENV_CU121, SMI_525 + FREEZE_CU124, ENV_CU121_AVAILABLE_ON_470),
 )
 def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
     """What torch itself refused, else what the driver offers against what torch was built for."""
     drivers = [one for one in facts.all(Driver) if one.vendor == "nvidia"]
-    builds = [one for one in facts.all(TorchBuild) if one.backend]
+    builds = [one for one in facts.all(TorchBuild) if one.backend == "cuda" and one.backend_version]
     available = any(one.available for one in facts.all(TorchBuild))
     if refusal := next((one for one in drivers if one.refused and one.offers), None):
-        behind = [one for one in builds if _cuda(one) and not _runs(facts, refusal, refusal.offers, one)]
+        behind = [one for one in builds if not _runs(facts, refusal, refusal.offers, one)]
         build = behind[0] if behind else TorchBuild(origin=refusal.origin)
         yield _finding(facts, refusal, refusal.offers, build, sure=not available)
         return
@@ -183,16 +185,12 @@ def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
         return
     driver, offered = _offer(facts, drivers)
     if driver is None or not builds:
-        yield Undecided(reason="what the driver offers and what torch was built for are not both told")
+        yield Undecided(reason="what the driver offers and which CUDA torch was built for are not both told")
         return
     for build in builds:
-        if _cuda(build) and not _runs(facts, driver, offered, build):
+        if not _runs(facts, driver, offered, build):
             yield _finding(facts, driver, offered, build, sure=build.available is False or not driver.version)
             return
-
-
-def _cuda(build: TorchBuild) -> bool:
-    return build.backend == "cuda" and bool(build.backend_version)
 
 
 def _offer(facts: Facts, drivers: list[Driver]) -> tuple[Driver | None, str]:
