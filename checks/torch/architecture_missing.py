@@ -140,6 +140,7 @@ class DeviceArchitecture(Reference, frozen=True, kw_only=True):
         "https://github.com/Hellod035/LeggedLab/issues/26",
     ),
     fires=(SM120, SM90, ENV_5090, SMI_5090 + LIST_CU121),
+    explains=("torch/no-kernel-for-device",),
     silent=(SM89_ON_SM86, SMI_5090 + FROZEN_CU128),
 )
 def architecture_missing(facts: Facts) -> Iterator[Answer]:
