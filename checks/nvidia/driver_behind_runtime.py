@@ -175,7 +175,8 @@ def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
     """What torch itself refused, else what the driver offers against what torch was built for."""
     drivers = [one for one in facts.all(Driver) if one.vendor == "nvidia"]
     builds = [one for one in facts.all(TorchBuild) if one.backend == "cuda" and one.backend_version]
-    available = any(one.available for one in facts.all(TorchBuild))
+    answers = {one.available for one in facts.all(TorchBuild)}
+    available = True in answers
     if refusal := next((one for one in drivers if one.refused and one.offers), None):
         behind = [one for one in builds if not _runs(facts, refusal, refusal.offers, one)]
         build = behind[0] if behind else TorchBuild(origin=refusal.origin)
@@ -189,7 +190,7 @@ def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
         return
     for build in builds:
         if not _runs(facts, driver, offered, build):
-            yield _finding(facts, driver, offered, build, sure=build.available is False or not driver.version)
+            yield _finding(facts, driver, offered, build, sure=False in answers or not driver.version)
             return
 
 

@@ -88,7 +88,7 @@ def device_unavailable(facts: Facts) -> Iterator[Answer]:
     answers = [one for one in facts.all(TorchBuild) if one.available is not None]
     if not answers:
         yield Undecided(reason="torch was not asked whether a device is available")
-    elif not any(one.available or one.backend == "cpu" for one in answers):
+    elif not any(one.available or one.backend == "cpu" for one in facts.all(TorchBuild)):
         found, answer = devices(facts), answers[0].answered or answers[0].origin
         version = facts.field(TorchBuild, "version")
         yield Finding(
