@@ -69,6 +69,10 @@ SMI_5090 = """\
 |                                         |                        |             Disabled |
 +-----------------------------------------+------------------------+----------------------+
 """
+UNFIT_5090 = """\
+NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.
+The current PyTorch install supports CUDA capabilities sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90.
+"""
 ENV_5090 = """\
 PyTorch version: 2.6.0+cu124
 Is debug build: False
@@ -139,27 +143,35 @@ class DeviceArchitecture(Reference, frozen=True, kw_only=True):
         "https://developer.nvidia.com/cuda-gpus",
         "https://github.com/Hellod035/LeggedLab/issues/26",
     ),
-    fires=(SM120, SM90, ENV_5090, SMI_5090 + LIST_CU121),
+    fires=(SM120, SM90, ENV_5090, SMI_5090 + LIST_CU121, SMI_5090 + UNFIT_5090),
     explains=("torch/no-kernel-for-device",),
     silent=(SM89_ON_SM86, SMI_5090 + FROZEN_CU128),
 )
 def architecture_missing(facts: Facts) -> Iterator[Answer]:
     """Compare each device's architecture with the list torch gives, else with what builds for its CUDA hold."""
-    build = _build(facts)
-    told = [(one, _architecture(facts, one)) for one in devices(facts)]
-    known = [(one, architecture) for one, architecture in told if architecture]
+    build, known = _build(facts), list(_known(facts))
     if build is None or not known:
         yield Undecided(reason="the architectures of torch and of a device are not both told")
         return
     judged = False
-    numbered = {one.name for one, _ in known if one.index is not None}
     for device, architecture in known:
         supported = _supported(facts, build, architecture)
         judged = judged or supported is not None
-        if supported and (device.index is not None or device.name not in numbered):
+        if supported:
             yield _finding(facts, device, architecture, build, supported)
     if not judged:
         yield Undecided(reason="for which architectures a build of torch for this CUDA holds code is not known")
+
+
+def _known(facts: Facts) -> Iterator[tuple[Accelerator, str]]:
+    """Devices with their architecture: as told, else by their name; those of a name that was told are left at that."""
+    told = [one for one in facts.all(Accelerator) if one.architecture]
+    yield from ((one, one.architecture) for one in told)
+    names = {one.name for one in told}
+    for device in devices(facts):
+        row = _row(facts, device)
+        if row and not device.architecture and device.name not in names:
+            yield device, row.architecture
 
 
 def _build(facts: Facts) -> TorchBuild | None:
@@ -174,11 +186,6 @@ def _row(facts: Facts, device: Accelerator) -> DeviceArchitecture | None:
     name = device.name.removeprefix("NVIDIA ")
     rows = (row for row in facts.all(DeviceArchitecture) if row.vendor == (device.vendor or "nvidia"))
     return next((row for row in rows if any(f"{name} ".startswith(f"{start} ") for start in row.names)), None)
-
-
-def _architecture(facts: Facts, device: Accelerator) -> str:
-    row = _row(facts, device)
-    return device.architecture or (row.architecture if row else "")
 
 
 def _supported(facts: Facts, build: TorchBuild, architecture: str) -> str | None:
