@@ -11,6 +11,7 @@ torch refuses to initialise CUDA: "The NVIDIA driver on your system is too old".
 ## What it cannot know
 Whether the `cuda-compat` libraries of a container bridge the gap (forward compatibility, data-center devices only).
 Where torch says that CUDA is available they do, and nothing is found; where nobody asked torch, confidence is medium.
+torch's own refusal counts by itself, with its own figure: a table beside it may be of another driver.
 The local toolkit (`nvcc`) does not matter here.
 """
 
@@ -94,6 +95,8 @@ Is debug build: False
 CUDA used to build PyTorch: 12.1
 ROCM used to build PyTorch: N/A
 """
+FREEZE_CU124 = "torch==2.6.0+cu124\nvllm==0.8.5\n"
+FREEZE_PYPI = "nvidia-cuda-runtime-cu12==12.6.77\ntorch==2.7.0\n"
 ENV_CU121_AVAILABLE_ON_470 = """\
 Collecting environment information...
 PyTorch version: 2.4.0+cu121
@@ -121,13 +124,13 @@ Nvidia driver version: 470.129.06
     words={
         "en": {
             "title": "NVIDIA driver is too old for this PyTorch build",
-            "summary": "driver {driver} offers CUDA {offered}; torch {torch} was built for CUDA {built}",
+            "summary": "the driver{driver} offers CUDA {offered}; torch {torch}was built for CUDA {built}",
             "cause": "A CUDA runtime of a newer major version than the driver offers cannot start on it; torch reports "
             "that the driver is too old and sees no device.",
         },
         "zh": {
             "title": "NVIDIA 驱动版本过旧，无法运行此 PyTorch",
-            "summary": "驱动 {driver} 提供 CUDA {offered}，而 torch {torch} 基于 CUDA {built} 构建",
+            "summary": "驱动最高支持 CUDA {offered}{driver}，而 torch {torch}基于 CUDA {built} 构建",
             "cause": "CUDA 运行时的主版本高于驱动所提供的版本时无法启动；torch 会报告驱动过旧，并且看不到任何设备。",
         },
     },
@@ -146,8 +149,8 @@ Nvidia driver version: 470.129.06
         Remedy(
             key="newer-driver",
             title={
-                "en": "Upgrade the driver ({minimum} or newer)",
-                "zh": "升级驱动（{minimum} 或更新版本）",
+                "en": "Upgrade the driver ({minimum})",
+                "zh": "升级驱动（{minimum}）",
             },
             safety="disruptive",
             verify="nvidia-smi",
@@ -162,38 +165,50 @@ Nvidia driver version: 470.129.06
         "https://github.com/zai-org/ChatGLM3/issues/100",
     ),
     explains=("torch/device-unavailable",),
-    fires=(ENV_CU121_DRIVER_11_4, ENV_CU102_DRIVER_410, SMI_470 + ENV_CU121, TORCH_SAYS_SO),
-    silent=(SMI_525 + ENV_CU121, ENV_CU121_AVAILABLE_ON_470),
+    fires=(
+        *(ENV_CU121_DRIVER_11_4, ENV_CU102_DRIVER_410, SMI_470 + ENV_CU121, TORCH_SAYS_SO),
+        *(SMI_470 + TORCH_SAYS_SO, TORCH_SAYS_SO + SMI_525, SMI_470 + FREEZE_CU124, SMI_470 + FREEZE_PYPI),
+    ),
+    silent=(SMI_525 + ENV_CU121, SMI_525 + FREEZE_CU124, ENV_CU121_AVAILABLE_ON_470),
 )
 def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
-    """Compare what the driver offers with what torch was built for."""
-    driver, offered = _offer(facts)
-    builds = [one for one in facts.all(TorchBuild) if one.backend]
-    if driver and driver.refused and not builds:
-        yield _finding(facts, driver, offered, TorchBuild(origin=driver.origin, available=False))
+    """What torch itself refused, else what the driver offers against what torch was built for."""
+    drivers = [one for one in facts.all(Driver) if one.vendor == "nvidia"]
+    builds = [one for one in facts.all(TorchBuild) if one.backend == "cuda" and one.backend_version]
+    answers = {one.available for one in facts.all(TorchBuild)}
+    available = True in answers
+    if refusal := next((one for one in drivers if one.refused and one.offers), None):
+        behind = [one for one in builds if not _runs(facts, refusal, refusal.offers, one)]
+        build = behind[0] if behind else TorchBuild(origin=refusal.origin)
+        yield _finding(facts, refusal, refusal.offers, build, sure=not available)
         return
-    if any(one.available for one in facts.all(TorchBuild)):
+    if available:
         return
+    driver, offered = _offer(facts, drivers)
     if driver is None or not builds:
-        yield Undecided(reason="what the driver offers and what torch was built for are not both told")
+        yield Undecided(reason="what the driver offers and which CUDA torch was built for are not both told")
         return
     for build in builds:
-        if build.backend == "cuda" and build.backend_version and not _runs(facts, driver, offered, build):
-            yield _finding(facts, driver, offered, build)
+        if not _runs(facts, driver, offered, build):
+            yield _finding(facts, driver, offered, build, sure=False in answers or not driver.version)
             return
 
 
-def _offer(facts: Facts) -> tuple[Driver | None, str]:
+def _offer(facts: Facts, drivers: list[Driver]) -> tuple[Driver | None, str]:
     """The driver, and the CUDA version it offers: as printed, else from the table."""
-    drivers = [one for one in facts.all(Driver) if one.vendor == "nvidia"]
     printed = next((one for one in drivers if one.offers), None)
     if printed:
         return printed, printed.offers
     for driver in drivers:
-        rows = [row for row in _table(facts) if at_least(driver.version, row.driver)]
-        if rows:
-            return driver, max((row.version for row in rows), key=numbers)
+        if offered := _shipped(facts, driver):
+            return driver, offered
     return None, ""
+
+
+def _shipped(facts: Facts, driver: Driver) -> str:
+    """The newest CUDA version whose driver is not newer than this one."""
+    rows = [row for row in _table(facts) if at_least(driver.version, row.driver)]
+    return max((row.version for row in rows), key=numbers, default="")
 
 
 def _runs(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> bool:
@@ -216,19 +231,27 @@ def _rows(facts: Facts, build: TorchBuild) -> list[RuntimeDriver]:
     return [row for row in _table(facts) if numbers(row.version)[:1] == major]
 
 
-def _finding(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> Finding:
+def _loaded(facts: Facts, offered: str) -> str:
+    """The version of the driver that offers this, empty where what is told of drivers is of others."""
+    for one in facts.all(Driver):
+        if one.vendor == "nvidia" and one.version and (one.offers or _shipped(facts, one)) == offered:
+            return one.version
+    return ""
+
+
+def _finding(facts: Facts, driver: Driver, offered: str, build: TorchBuild, *, sure: bool) -> Finding:
     rows = _rows(facts, build) if build.backend_version else []
     minimum = next((row.compatible_driver for row in rows if row.compatible_driver), "")
-    loaded = next((one.version for one in facts.all(Driver) if one.version), "")
+    loaded, built = _loaded(facts, offered), build.backend_version or f"> {offered}"
     return Finding(
         values={
-            "driver": loaded or "?",
+            "driver": f" ({loaded})" if loaded else "",
             "offered": offered,
             "offered_major": numbers(offered)[0],
-            "torch": build.version or "?",
-            "built": build.backend_version or f"> {offered}",
-            "minimum": minimum or (f"CUDA {build.backend_version}" if build.backend_version else f"CUDA > {offered}"),
+            "torch": f"{build.version} " if build.version else "",
+            "built": built,
+            "minimum": f"≥ {minimum}" if minimum else f"CUDA {built}",
         },
-        confidence="high" if build.available is False or not driver.version else "medium",
+        confidence="high" if sure else "medium",
         evidence=(Evidence.of(driver), Evidence.of(build)) if build.origin != driver.origin else (Evidence.of(driver),),
     )

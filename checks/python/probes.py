@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -49,7 +49,9 @@ KNOWN = ("torch ", "vllm ", "sglang ", "transformers ")
 HEADER = r"^\W*Package\s+Version\b"
 ROW = r"^\s*(?:torch|vllm|sglang|transformers) {2,64}\d[\w.+!\-]*\s*$"
 CONDA_ROW = r"^\s*pytorch {2,64}\d[\w.]* +\S+ +[\w\-/.]+\s*$"
-EXPORTED = expression(r"^\W*- (_?[A-Za-z0-9][\w.\-]*)=(\d[\w.!]*)=[\w.]+\s*$")
+EXPORTED = expression(r"^\W*- (_?[A-Za-z0-9][\w.\-]*)=(\d[\w.!]*)=([\w.]+)\s*$")
+CONDA_TORCH = expression(r"py\d[\d.]{0,5}_(?:cuda(\d{1,2}\.\d{1,2})[\d.]*_|cpu_)")
+"""How the project's own channel names its builds of torch: `py3.11_cuda12.1_cudnn9.1.0_0`, `py3.8_cpu_0`."""
 FROZEN_LINE = "|".join(one.pattern for one in (PINNED, EDITABLE, UNVERSIONED))
 MANY = 99
 LAST_ASKED = "torch"
@@ -172,7 +174,7 @@ def pip_list(capture: Capture) -> Iterator[Fact]:
 
 @probe(
     "conda/list",
-    tells=(Package, PackageList, Engine),
+    tells=(Package, PackageList, Engine, TorchBuild),
     recognise=Recognise(
         literals=("# packages in environment at ", "pytorch  "),
         pattern=rf"^\W*packages in environment at |{CONDA_ROW}",
@@ -190,6 +192,7 @@ def conda_list(capture: Capture) -> Iterator[Fact]:
         if 3 <= len(words) <= 4 and CONDA_NAME.fullmatch(words[0]) and VERSION.fullmatch(words[1]):
             installer = "pip" if words[-1] == "pypi" else "conda"
             told += _pasted(capture, line, CONDA_NAMES.get(words[0], words[0]).lstrip("_"), words[1], installer)
+            told += _conda_torch(capture, line, words)
         elif not last.startswith("#"):
             break
     if headed:
@@ -200,7 +203,7 @@ def conda_list(capture: Capture) -> Iterator[Fact]:
 
 @probe(
     "conda/export",
-    tells=(Package, Engine),
+    tells=(Package, Engine, TorchBuild),
     recognise=Recognise(literals=("=",), pattern=EXPORTED.pattern, each=True, lines=2, at_least=4),
 )
 def conda_export(capture: Capture) -> Iterator[Fact]:
@@ -208,6 +211,15 @@ def conda_export(capture: Capture) -> Iterator[Fact]:
     for line in capture.lines():
         if found := EXPORTED.match(line.text):
             yield from _pasted(capture, line, CONDA_NAMES.get(found[1], found[1]).lstrip("_"), found[2], "conda")
+            yield from _conda_torch(capture, line, found.groups())
+
+
+def _conda_torch(capture: Capture, line: Line, words: Sequence[str]) -> Iterator[Fact]:
+    """The build of torch that a row of conda names."""
+    if words[0] == "pytorch" and (found := CONDA_TORCH.match(words[2])):
+        backend, version = ("cuda", found[1]) if found[1] else ("cpu", "")
+        origin = capture.origin(line)
+        yield TorchBuild(origin=origin, version=words[1], backend=backend, backend_version=version)
 
 
 def _listed(told: list[Fact], last: str) -> Iterator[Fact]:

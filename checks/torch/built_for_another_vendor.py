@@ -29,14 +29,11 @@ from diag.api import (
     Undecided,
     Vendor,
     check,
-    local,
 )
 
 MAKERS = {"cuda": "nvidia", "rocm": "amd", "xpu": "intel"}
 """Whose devices a back end of torch is for."""
 NAMES = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU"}
-LOCALS = {"cu1": "cuda", "rocm": "rocm", "xpu": "xpu"}
-"""How the local part of torch's version begins, and the back end it stands for."""
 
 AMD_SMI = """\
 GPU: 0
@@ -81,6 +78,7 @@ SMI_525 = """\
 | N/A   32C    P0    42W / 400W |  48770MiB / 81920MiB |      0%      Default |
 """
 LIST_CU121 = "torch                             2.4.0+cu121\ntransformers                      4.44.0\n"
+FROZEN_ROCM63 = "torch==2.7.0+rocm6.3\nvllm==0.9.1\n"
 ROCMINFO = """\
 $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
   Name:                    AMD Ryzen 7 5700X 8-Core Processor
@@ -103,13 +101,13 @@ $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
         "en": {
             "title": "torch was built for another maker's accelerators",
             "summary": "torch {torch} was built for {backend}; this machine has devices of {vendor} alone",
-            "cause": "pip took the default wheel of the index, which is for CUDA, or the environment was made for "
-            "another machine.",
+            "cause": "The wheel came from an index for another maker's runtime (PyPI's default is for CUDA), or the "
+            "environment was made for another machine.",
         },
         "zh": {
             "title": "torch 是为其他厂商的加速器构建的",
             "summary": "torch {torch} 为 {backend} 构建，而本机只有 {vendor} 的设备",
-            "cause": "pip 安装了索引中默认的 CUDA 版 wheel，或该环境是为另一台机器创建的。",
+            "cause": "该 wheel 来自面向其他厂商运行时的索引（PyPI 默认提供 CUDA 构建），或该环境是为另一台机器创建的。",
         },
     },
     remedies=(
@@ -129,34 +127,31 @@ $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
         "https://github.com/vllm-project/vllm/issues/44660",
         "https://github.com/ROCm/legacy-rocm-build/issues/2354",
     ),
-    fires=(AMD_SMI + ENV_CU121, SMI_525 + ENV_ROCM61, AMD_SMI + LIST_CU121, ROCMINFO + ENV_CU121),
+    fires=(
+        AMD_SMI + ENV_CU121,
+        SMI_525 + ENV_ROCM61,
+        AMD_SMI + LIST_CU121,
+        SMI_525 + FROZEN_ROCM63,
+        ROCMINFO + ENV_CU121,
+    ),
     explains=("torch/device-unavailable", "torch/architecture-missing"),
     silent=(AMD_SMI + ENV_ROCM61, HY_SMI + ENV_ROCM61, SMI_525 + ENV_CU121),
 )
 def built_for_another_vendor(facts: Facts) -> Iterator[Answer]:
     """Compare whose devices torch is for with whose the machine's tools show."""
-    torch, backend = _torch(facts)
+    torch = next((one for one in facts.all(TorchBuild) if one.backend), None)
     devices = [one for one in facts.all(Accelerator) if one.seen_by == "tool" and one.vendor]
     if torch is None or not devices:
         yield Undecided(reason="what torch was built for and whose devices a tool shows are not both told")
         return
-    wanted = MAKERS.get(backend, "")
+    wanted = MAKERS.get(torch.backend, "")
     available = any(one.available for one in facts.all(TorchBuild))
     shown = dict.fromkeys(one.vendor for one in devices)
     if wanted and not available and not _served(facts, wanted, set(shown)):
         yield Finding(
-            values={"torch": torch.version, "backend": NAMES[backend], "vendor": ", ".join(shown)},
+            values={"torch": torch.version, "backend": NAMES[torch.backend], "vendor": ", ".join(shown)},
             evidence=(Evidence.of(torch), Evidence.of(devices[0])),
         )
-
-
-def _torch(facts: Facts) -> tuple[TorchBuild | Package | None, str]:
-    """What tells of torch, and the back end it was built for: its own words, else the local part of its version."""
-    if build := next((one for one in facts.all(TorchBuild) if one.backend), None):
-        return build, build.backend
-    package = facts.package("torch")
-    mark = local(package.version) if package else ""
-    return package, next((backend for start, backend in LOCALS.items() if mark.startswith(start)), "")
 
 
 def _served(facts: Facts, wanted: str, shown: set[str]) -> bool:

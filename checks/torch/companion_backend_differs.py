@@ -143,7 +143,7 @@ def _of_torch(facts: Facts, torch: Package | None) -> tuple[Runtime | None, Fact
     if torch and (own := _runtime(local(torch.version))):
         return own, torch
     for build in facts.all(TorchBuild):
-        same = torch and public(build.version) == public(torch.version)
+        same = torch and build.origin != torch.origin and public(build.version) == public(torch.version)
         if same and build.backend in RUNTIMES.values() and build.backend_version:
             return (build.backend, build.backend_version), build
     return None, None

@@ -16,8 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Answer, Evidence, Facts, Finding, Package, Remedy, TorchBuild, Undecided, check
+from diag.api import (
+    Accelerator,
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    Package,
+    PackageList,
+    Remedy,
+    TorchBuild,
+    Undecided,
+    check,
+)
 
+PLUGGED = ("ascend", "kunlun", "mthreads", "cambricon")
+"""Makers whose plug-in makes a CPU torch what is meant: only a whole list tells that it is not there."""
 PLUGINS = ("torch-npu", "torch-xmlir", "intel-extension-for-pytorch", "torch-musa", "torch-mlu")
 
 SMI_525 = """\
@@ -45,6 +59,8 @@ Is debug build: False
 CUDA used to build PyTorch: 12.1
 ROCM used to build PyTorch: N/A
 """
+FROZEN_CPU = "torch==2.7.0+cpu\nvllm==0.9.1\n"
+FROZEN_CU124 = "torch==2.6.0+cu124\nvllm==0.8.5\n"
 
 
 @check(
@@ -52,7 +68,7 @@ ROCM used to build PyTorch: N/A
     severity="error",
     about="torch",
     needs=(Accelerator, TorchBuild),
-    uses=(Package,),
+    uses=(Package, PackageList),
     words={
         "en": {
             "title": "torch is a CPU build on a machine with an accelerator",
@@ -79,15 +95,18 @@ ROCM used to build PyTorch: N/A
         ),
     ),
     sources=("https://github.com/vllm-project/vllm/issues/3526",),
-    fires=(SMI_525 + ENV_CPU,),
-    silent=(SMI_525 + ENV_CU121,),
+    fires=(SMI_525 + ENV_CPU, SMI_525 + FROZEN_CPU),
+    silent=(SMI_525 + ENV_CU121, SMI_525 + FROZEN_CU124),
 )
 def cpu_build_beside_accelerator(facts: Facts) -> Iterator[Answer]:
     """Compare what torch was built for with what the machine has."""
     devices = [one for one in facts.all(Accelerator) if one.seen_by in ("tool", "pci")]
     build = next((one for one in facts.all(TorchBuild) if one.backend), None)
-    if devices and build and build.backend == "cpu" and not any(map(facts.package, PLUGINS)):
+    plugged = devices and devices[0].vendor in PLUGGED and facts.first(PackageList) is None
+    if build is None:
+        yield Undecided(reason="nothing tells what torch was built for")
+    elif build.backend == "cpu" and plugged and not any(map(facts.package, PLUGINS)):
+        yield Undecided(reason="whether the plug-in of these devices is installed is not told")
+    elif devices and build.backend == "cpu" and not any(map(facts.package, PLUGINS)):
         values = {"torch": build.version, "device": devices[0].name or devices[0].vendor}
         yield Finding(values={**values}, evidence=(Evidence.of(build), Evidence.of(devices[0])))
-    elif build is None:
-        yield Undecided(reason="nothing tells what torch was built for")

@@ -57,14 +57,14 @@ Nvidia driver version: 551.88
     words={
         "en": {
             "title": "torch sees no device although the machine has one",
-            "summary": "torch {torch} says that no device is available; the machine lists {count}",
-            "cause": "torch could not initialise its runtime on this machine; its own warning, where one was printed, "
-            "says at which step.",
+            "summary": "torch {torch}says that no device is available; the machine lists {count}",
+            "cause": "torch could not initialise its runtime on this machine; asked for it directly, it names the "
+            "step that failed.",
         },
         "zh": {
             "title": "机器有设备，但 torch 看不到",
-            "summary": "torch {torch} 报告没有可用设备，而本机列出了 {count} 个",
-            "cause": "torch 无法在本机初始化其运行时；若其打印了警告，警告中会说明失败的步骤。",
+            "summary": "torch {torch}报告没有可用设备，而本机列出了 {count} 个",
+            "cause": "torch 无法在本机初始化其运行时；直接要求其初始化时，会给出失败的步骤。",
         },
     },
     remedies=(
@@ -88,9 +88,10 @@ def device_unavailable(facts: Facts) -> Iterator[Answer]:
     answers = [one for one in facts.all(TorchBuild) if one.available is not None]
     if not answers:
         yield Undecided(reason="torch was not asked whether a device is available")
-    elif not any(one.available or one.backend == "cpu" for one in answers):
+    elif not any(one.available or one.backend == "cpu" for one in facts.all(TorchBuild)):
         found, answer = devices(facts), answers[0].answered or answers[0].origin
+        version = facts.field(TorchBuild, "version")
         yield Finding(
-            values={"torch": answers[0].version, "count": len(found)},
+            values={"torch": f"{version} " if version else "", "count": len(found)},
             evidence=(Evidence(says=answers[0].says(), origin=answer), Evidence.of(found[0])),
         )
