@@ -49,8 +49,13 @@ UNTELLING = expression(r"(?:\S*/)?python[0-9.]*|\W*(?:Not Found|N/A|Unknown|-)?\
 """Names that do not tell what a process is."""
 SIZES = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "tp-size", "pp-size", "dp-size")
 TOOLS = {
-    **{"nvidia": "nvidia-smi", "amd": "rocm-smi", "hygon": "hy-smi", "ascend": "npu-smi info"},
-    **{"kunlun": "xpu_smi", "metax": "mx-smi", "mthreads": "mthreads-gmi"},
+    "nvidia": "nvidia-smi",
+    "amd": "rocm-smi",
+    "hygon": "hy-smi",
+    "ascend": "npu-smi info",
+    "kunlun": "xpu_smi",
+    "metax": "mx-smi",
+    "mthreads": "mthreads-gmi",
 }
 
 TAKEN = """\
@@ -66,19 +71,7 @@ TAKEN = """\
 |                               |                      |             Disabled |
 +-------------------------------+----------------------+----------------------+
 """
-FREE = """\
-+-----------------------------------------------------------------------------------------+
-| NVIDIA-SMI 580.65.06              Driver Version: 580.65.06      CUDA Version: 13.0     |
-+-----------------------------------------+------------------------+----------------------+
-| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
-| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
-|                                         |                        |               MIG M. |
-|=========================================+========================+======================|
-|   0  NVIDIA A100-SXM4-80GB          On |   00000000:18:00.0 Off |                    0 |
-| N/A   30C    P0             62W /  400W |       0MiB /  81920MiB |      0%   E. Process |
-|                                         |                        |             Disabled |
-+-----------------------------------------+------------------------+----------------------+
-"""
+FREE = TAKEN.replace(" 48770MiB", "     0MiB")
 LAUNCH = "$ vllm serve Qwen/Qwen3-8B\n"
 PROCESSES = """\
 
