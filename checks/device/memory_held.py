@@ -45,7 +45,7 @@ ASKED = "launch"
 SMALL_MIB, SMALL_SHARE = 1024.0, 0.03
 THREAD = "https://github.com/vllm-project/vllm-omni/issues/276"
 WORKERS = expression(r"(?i)\b(?:EngineCore|Worker_?[TDP]P|ray::)")
-UNTELLING = expression(r"(?:\S*/)?python[0-9.]*|\W*(?:Not Found|N/A|Unknown|-)?\W*")
+UNTELLING = expression(r"(?:\S*/)?(?:python[0-9.]*(?: -c\b.*)?|pt_main_thread)|\W*(?:Not Found|N/A|Unknown|-)?\W*")
 """Names that do not tell what a process is."""
 SIZES = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "tp-size", "pp-size", "dp-size")
 TOOLS = {
@@ -165,7 +165,8 @@ def memory_held(facts: Facts) -> Iterator[Answer]:
     used = _used(facts, asked)
     runs = bool(facts.all(EngineState)) or any(one.role == "running" for one in facts.all(Engine))
     if not used or (runs and not asked):
-        yield Undecided(reason="no tool told the memory in use before a launch")
+        running = "an engine runs in the same report, and what it holds is its own"
+        yield Undecided(reason=running if used else "no tool told the memory in use together with a launch")
         return
     held = {device: one for device, one in used.items() if _much(facts, one)}
     groups: dict[tuple[str, str, float], dict[str, Reading]] = {}
@@ -243,7 +244,7 @@ def _finding(
     device = next(iter(group)) if len(group) == 1 else ", ".join(name.partition(" (")[0] for name in group)
     nodes = " ".join(row.container_nodes) if row else ""
     told = bool(holders) or facts.read("device-processes")
-    choosing = bool(row and row.visible and free)
+    choosing = bool(row and row.visible and free) and len(free) >= _ranks(facts)
     return Finding(
         values={
             "device": device or vendor,

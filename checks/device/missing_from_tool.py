@@ -105,7 +105,7 @@ e1:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)
             source=THREAD,
         ),
     ),
-    explains=("engine/more-ranks-than-devices",),
+    explains=("engine/more-ranks-than-devices", "device/count-below-expected"),
     sources=(
         THREAD,
         "https://github.com/NixOS/nixpkgs/issues/73804",

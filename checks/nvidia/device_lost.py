@@ -139,7 +139,12 @@ LISTED = """\
     ),
     explains=(
         *("nvidia/driver-silent", "nvidia/no-device-came-up", "nvidia/switch-error", "nvidia/nvlink-error"),
-        *("device/driver-does-not-attach", "device/missing-from-tool", "engine/more-ranks-than-devices"),
+        *(
+            "device/driver-does-not-attach",
+            "device/missing-from-tool",
+            "device/count-below-expected",
+            "engine/more-ranks-than-devices",
+        ),
     ),
     fires=(TOOL, UNKNOWN_ERROR, KERNEL, XID),
     silent=(MEMORY, LISTED),

@@ -93,7 +93,7 @@ TABLE = """\
         ),
     ),
     sources=(THREAD, REFUSED),
-    explains=("torch/device-unavailable",),
+    explains=("torch/device-unavailable", "device/count-below-expected"),
     fires=(ON_THE_BUS, "$ nvidia-smi\nNo devices were found\n"),
     silent=(TABLE, "$ nvidia-smi\nNo devices were found\n$ nvidia-smi\n" + TABLE),
 )
