@@ -1,7 +1,7 @@
 """A GPU lets one process at a time compute on it.
 
 ## What it finds
-Compute mode `Exclusive_Process`, where no server that shares the GPU (MPS) is seen: one finding for each device.
+Compute mode `Exclusive_Process`, where no server that shares the GPU (MPS) is seen: one finding for all devices.
 
 ## Why it matters
 A second process on the same GPU fails with "all CUDA-capable devices are busy or unavailable": a second engine, a
@@ -89,18 +89,20 @@ T4_MPS = """\
     silent=(T4_MPS,),
 )
 def compute_exclusive(facts: Facts) -> Iterator[Answer]:
-    """Look each device's mode up."""
+    """Look each device's mode up, and tell of them together."""
     modes = [one for one in facts.all(Reading) if one.name == "compute.mode"]
     shared = any(SERVER in one.name for one in facts.all(DeviceProcess))
     told: dict[str, Reading] = {}
     for one in modes:
         if one.value.startswith("Exclusive") and not shared:
             told.setdefault(device_name(facts, index=one.index, address=one.address, vendor=one.vendor), one)
-    for device, one in told.items():
+    if told:
+        device = next(iter(told)) if len(told) == 1 else ", ".join(name.partition(" (")[0] for name in told)
+        numbers = (one.address or str(one.index or 0) for one in told.values())
         yield Finding(
-            values={"device": device or "GPU", "id": one.address or str(one.index or 0)},
+            values={"device": device or "GPU", "id": ",".join(numbers)},
             subject=device,
-            evidence=(Evidence.of(one),),
+            evidence=tuple(map(Evidence.of, list(told.values())[:4])),
         )
     if not modes:
         yield Undecided(reason="no tool told the compute mode")

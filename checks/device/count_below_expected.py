@@ -40,6 +40,10 @@ $ nvidia-smi -L
 GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-000000000000)
 GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-000000000001)
 """
+CARD = """\
+$ nvidia-smi -L
+GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-00000000-0000-0000-0000-000000000000)
+"""
 
 
 @check(
@@ -78,8 +82,18 @@ GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-000000000001)
         ),
     ),
     sources=(SOURCE,),
-    fires=(TABLE + "--expect 8xH100\n", TABLE + "--expect 2xH200\n", TABLE + "--expect 2xH10\n"),
-    silent=(TABLE + "--expect 2xH100\n", TABLE + "--expect 1xH100\n"),
+    fires=(
+        CARD + "--expect 2xRTX4080\n",
+        TABLE + "--expect 8xH100\n",
+        TABLE + "--expect 2xH200\n",
+        TABLE + "--expect 2xH10\n",
+    ),
+    silent=(
+        TABLE + "--expect 2xH100\n",
+        TABLE + "--expect 1xH100\n",
+        CARD + "--expect 1xRTX4090\n",
+        CARD + "--expect 1x4090\n",
+    ),
 )
 def count_below_expected(facts: Facts) -> Iterator[Answer]:
     """Count the devices whose name has the expected words."""
@@ -101,13 +115,25 @@ def count_below_expected(facts: Facts) -> Iterator[Answer]:
 
 def _named(device: Accelerator, expected: str) -> bool | None:
     """Whether the expected words are among those of the device's name and its maker; None where that is not told."""
-    wanted = set(filter(None, APART.split(expected.lower())))
-    words = set(filter(None, APART.split(f"{device.vendor} {device.name}".lower())))
-    if wanted <= words:
+    wanted = _words(expected)
+    cut = device.name.endswith(CUT)
+    words = _words(f"{device.vendor} {device.name}")
+    known = _runs(words)
+    if known.issuperset(wanted) or "".join(wanted) in known:
         return True
-    models = {word for word in words if any(map(str.isdigit, word))}
-    cut = device.name.endswith(CUT) and (not models or bool(models & wanted))
-    return None if cut or not device.name else False
+    models = {run for run in _runs(words[:-1] if cut else words) if any(map(str.isdigit, run))}
+    unsure = cut and (not models or not models.isdisjoint(wanted))
+    return None if unsure or not device.name else False
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in APART.split(text.lower()) if word]
+
+
+def _runs(words: list[str]) -> set[str]:
+    """The words, and those that stand side by side as one: `RTX 4090` is `RTX4090` to some."""
+    ends = range(1, len(words) + 1)
+    return {"".join(words[start:end]) for end in ends for start in range(end)}
 
 
 def _summed(listed: list[Accelerator]) -> str:

@@ -108,7 +108,7 @@ LOADED = """\
         ),
     ),
     sources=(THREAD, "https://github.com/NVIDIA/NVSentinel/issues/155"),
-    explains=("nvidia/driver-silent", "torch/device-unavailable"),
+    explains=("nvidia/driver-silent", "nvidia/no-device-came-up", "torch/device-unavailable"),
     fires=(RTX_5080, TWO),
     silent=(LOADED,),
 )

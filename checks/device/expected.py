@@ -1,6 +1,7 @@
 """What the user says that the machine must have: `--expect 8xH200`, asked for or in a text that says so.
 
-The name stands for words that must all be in a device's name or its maker's: `H200`, `A100-SXM4-80GB`, `Kunlun P800`.
+The name stands for words that must all be in a device's name or its maker's: `H200`, `A100-SXM4-80GB`, `Kunlun P800`,
+`910B2C`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 
 from diag.api import Capture, Expected, Fact, Recognise, expression, probe
 
-ASKED = expression(r"^\s*(?P<count>[1-9][0-9]{0,4})\s*(?:[xX×*]\s*(?P<name>[A-Za-z][\w .\-()/]{1,60}?))?\s*$")
+ASKED = expression(r"^\s*(?P<count>[1-9][0-9]{0,4})\s*(?:[xX×*]\s*(?P<name>\w[\w .\-()/]{1,60}?))?\s*$")
 OPTION = expression(r"(?:^|\s)--expect[= ]\s*(?P<quote>[\"']?)(?P<asked>[^\"']{1,80})(?P=quote)\s*$")
 
 

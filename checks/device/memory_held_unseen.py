@@ -2,7 +2,7 @@
 
 ## What it finds
 More than a twentieth of a GPU's memory in use while nothing runs there, where the tool's table of processes was printed
-and is empty.
+and is empty and no engine runs in the same report.
 
 ## Why it matters
 A launch finds that much less memory. Either the holder runs where this view does not reach, as always inside a
@@ -20,6 +20,8 @@ from diag.api import (
     Accelerator,
     Answer,
     DeviceProcess,
+    Engine,
+    EngineState,
     Evidence,
     Facts,
     Finding,
@@ -86,6 +88,10 @@ Mon Jun 10 14:09:28 2024
 +-----------------------------------------------------------------------------------------+
 
 """
+SERVES = """\
+INFO 06-12 08:00:04 [api_server.py:1287] vLLM API server version 0.9.1
+INFO 06-12 08:02:04 [gpu_worker.py:232] Available KV cache memory: 52.13 GiB
+"""
 
 
 @check(
@@ -93,7 +99,7 @@ Mon Jun 10 14:09:28 2024
     severity="info",
     about="nvidia",
     needs=(Reading,),
-    uses=(Accelerator, DeviceProcess, LaunchArguments, Platform, Text),
+    uses=(Accelerator, DeviceProcess, Engine, EngineState, LaunchArguments, Platform, Text),
     words={
         "en": {
             "title": "GPU memory is in use by no process that is shown",
@@ -119,7 +125,7 @@ Mon Jun 10 14:09:28 2024
     ),
     sources=(THREAD, "https://github.com/vllm-project/vllm-omni/issues/276"),
     fires=(A40,),
-    silent=(IDLE,),
+    silent=(IDLE, A40.replace("     0%", "    96%"), A40 + SERVES),
 )
 def memory_held_unseen(facts: Facts) -> Iterator[Answer]:
     """Compare what is in use on idle GPUs with what a driver keeps for itself."""
@@ -128,21 +134,32 @@ def memory_held_unseen(facts: Facts) -> Iterator[Answer]:
     if not told or "wsl" in traits:
         yield Undecided(reason="no table shows all processes of the GPUs")
         return
-    if facts.first(DeviceProcess) or facts.first(LaunchArguments):
+    if facts.first(DeviceProcess) or facts.first(LaunchArguments) or _serves(facts):
         return
+    held: dict[float, dict[str, Reading]] = {}
     for one in facts.all(Reading):
         device = next((had for had in devices(facts) if _is(had, one)), None)
         if one.name == "memory.used" and device and _much(one, device) and not _works(facts, one):
-            yield _finding(facts, device, one)
+            name = device_name(facts, index=one.index, address=one.address, vendor="nvidia")
+            held.setdefault(device.memory_mib or 0.0, {})[name] = one
+    for total, group in held.items():
+        yield _finding(total, group)
 
 
-def _finding(facts: Facts, device: Accelerator, used: Reading) -> Finding:
-    name = device_name(facts, index=used.index, address=used.address, vendor="nvidia")
+def _serves(facts: Facts) -> bool:
+    """Whether an engine runs here: it holds the memory, and a container does not show it."""
+    return bool(facts.all(EngineState)) or any(one.role == "running" for one in facts.all(Engine))
+
+
+def _finding(total: float, group: dict[str, Reading]) -> Finding:
+    name = next(iter(group)) if len(group) == 1 else ", ".join(one.partition(" (")[0] for one in group)
+    figures = sorted({float(one.value) for one in group.values()})
+    used = "–".join(f"{figure:g}" for figure in dict.fromkeys((figures[0], figures[-1])))
     return Finding(
-        values={"device": name or "GPU", "used": used.value, "total": f"{device.memory_mib:g}"},
+        values={"device": name or "GPU", "used": used, "total": f"{total:g}"},
         subject=name,
         confidence="medium",
-        evidence=(Evidence.of(used),),
+        evidence=tuple(map(Evidence.of, list(group.values())[:4])),
     )
 
 

@@ -58,6 +58,12 @@ THREE = """\
 TWO = """\
 {"schema": "diag/pci/1", "functions": 90, "devices": [{"address": "0000:c2:00.0", "vendor_id": "10de", "device_id": "2331", "class_id": "0302", "driver": "nvidia"}, {"address": "0000:d5:00.0", "vendor_id": "10de", "device_id": "2331", "class_id": "0302", "driver": "nvidia"}]}
 """  # noqa: E501
+NAMES = """\
+$ lspci | grep -i nvidia
+c2:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)
+d5:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)
+e1:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)
+"""
 
 
 @check(
@@ -99,17 +105,19 @@ TWO = """\
             source=THREAD,
         ),
     ),
+    explains=("engine/more-ranks-than-devices", "device/count-below-expected"),
     sources=(
         THREAD,
         "https://github.com/NixOS/nixpkgs/issues/73804",
         "https://github.com/NVIDIA/gpu-operator/issues/643",
     ),
-    fires=(THREE + TABLE,),
-    silent=(TWO + TABLE,),
+    fires=(THREE + TABLE, NAMES + TABLE),
+    silent=(TWO + TABLE, NAMES.partition("e1:00.0")[0] + TABLE),
 )
 def missing_from_tool(facts: Facts) -> Iterator[Answer]:
     """Compare the addresses of the bus with those of the tool."""
-    bus = {one.address: one for one in facts.all(PciDevice) if one.vendor_id and one.device_id and one.class_id}
+    told = sorted(facts.all(PciDevice), key=lambda one: bool(one.device_id))
+    bus = {one.address: one for one in told if one.vendor_id and one.class_id and (one.device_id or one.name)}
     listed = [one for one in facts.all(Accelerator) if one.seen_by == "tool"]
     known = {one.address: one for one in listed if one.address in bus}
     if reason := _granted(facts):
@@ -142,7 +150,8 @@ def _missing(facts: Facts, bus: dict[str, PciDevice], known: dict[str, Accelerat
 
 
 def _model(function: PciDevice) -> tuple[str, str, str]:
-    return function.vendor_id, function.device_id, function.class_id
+    """Maker, model and class; the name stands for a model whose number was not asked for (`lspci` without `-nn`)."""
+    return function.vendor_id, function.device_id or function.name, function.class_id
 
 
 def _granted(facts: Facts) -> str:

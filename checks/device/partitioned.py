@@ -1,7 +1,8 @@
 """A GPU is divided into parts (MIG).
 
 ## What it finds
-MIG mode that is on, or parts that are listed: one finding for each device.
+MIG mode that is on (not one that waits for a reset, which a star tells), or parts that are listed: one finding for each
+device.
 
 ## Why it matters
 A process sees one part and no more: an engine has the memory and the speed of that part, and tensor parallelism over
@@ -88,7 +89,7 @@ WHOLE = H200.replace("|                   On |", "|                    0 |").rep
     ),
     sources=(THREAD, GUIDE, "https://docs.rapids.ai/deployment/stable/guides/mig"),
     fires=(H200, QUERY),
-    silent=(WHOLE,),
+    silent=(WHOLE, H200.replace("|              Enabled |", "|             Enabled* |")),
 )
 def partitioned(facts: Facts) -> Iterator[Answer]:
     """Gather the modes and the parts, device by device."""
@@ -96,7 +97,7 @@ def partitioned(facts: Facts) -> Iterator[Answer]:
     parts = [one for one in facts.all(Partition) if one.vendor == "nvidia"]
     told: dict[str, tuple[str, Fact]] = {}
     for mode in modes:
-        if mode.value.startswith("Enabled"):
+        if mode.value == "Enabled":
             device = device_name(facts, index=mode.index, address=mode.address, vendor="nvidia")
             told.setdefault(device, (mode.address or str(mode.index or 0), mode))
     counts: dict[str, int] = {}

@@ -88,7 +88,7 @@ ONE = "$ vllm serve Qwen/Qwen3-8B --tensor-parallel-size 1\n"
 def partitioned_for_launch(facts: Facts) -> Iterator[Answer]:
     """Compare what the launch wants with the devices that are undivided."""
     modes = {one.address or str(one.index): one for one in facts.all(Reading) if one.name == "mig.mode"}
-    divided = [one for one in modes.values() if one.value.startswith("Enabled")]
+    divided = [one for one in modes.values() if one.value == "Enabled"]
     if not modes:
         yield Undecided(reason="no tool told whether the devices are divided")
         return

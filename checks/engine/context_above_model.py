@@ -9,7 +9,7 @@ The engine refuses a length above the one it derives from `config.json`: the pos
 `rope_scaling` that is not yet in them.
 
 ## What it cannot know
-A `rope_scaling` inside `config.json`. Hence a warning.
+A `rope_scaling` inside `config.json`, which the engine counts in. Hence the confidence is medium.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ UNITS = {"k": 1000, "K": 1024, "m": 10**6, "M": 2**20}
 
 @check(
     "engine/context-above-model",
-    severity="warning",
+    severity="error",
     about="engine",
     needs=(LaunchArguments, ModelShape),
     uses=(Setting,),

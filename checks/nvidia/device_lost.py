@@ -137,7 +137,15 @@ LISTED = """\
         "https://github.com/NVIDIA/NVSentinel/issues/155",
         "https://github.com/leptonai/gpud/pull/46",
     ),
-    explains=("nvidia/driver-silent", "nvidia/switch-error", "nvidia/nvlink-error", "device/driver-does-not-attach"),
+    explains=(
+        *("nvidia/driver-silent", "nvidia/no-device-came-up", "nvidia/switch-error", "nvidia/nvlink-error"),
+        *(
+            "device/driver-does-not-attach",
+            "device/missing-from-tool",
+            "device/count-below-expected",
+            "engine/more-ranks-than-devices",
+        ),
+    ),
     fires=(TOOL, UNKNOWN_ERROR, KERNEL, XID),
     silent=(MEMORY, LISTED),
 )

@@ -1,15 +1,16 @@
 """`nvidia-smi` is there and gets no answer from a driver.
 
 ## What it finds
-The tool's own refusal: it cannot communicate with the driver, cannot initialise NVML or find its library, or sees no
-device; or it did not end in time. Where the same text shows a later answer, that one counts.
+The tool's own refusal: it cannot communicate with the driver, cannot initialise NVML or find its library. Where the
+same text shows a later answer, that one counts. That there is no device, or that one is lost, is an answer of the
+driver's, and a fault of its own.
 
 ## Why it matters
 No program can use the device until the driver answers.
 
 ## What it cannot know
-Why: a module that is not loaded, a container without the driver's libraries, a device that is lost. A finding that
-knows the cause stands before this one.
+Why: a module that is not loaded, a container without the driver's libraries. A finding that knows the
+cause stands before this one.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ $ nvidia-smi
 | NVIDIA-SMI 525.105.17   Driver Version: 525.105.17   CUDA Version: 12.0     |
 |-------------------------------+----------------------+----------------------+
 """
+LOST = """\
+$ nvidia-smi
+Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost. Reboot the system to recover this GPU
+"""
+ANSWERED = ("Unable to determine the device handle", "No devices")
+"""How the words begin that need a driver that answers."""
 
 
 @check(
@@ -47,13 +54,13 @@ $ nvidia-smi
         "en": {
             "title": "nvidia-smi gets no answer from the driver",
             "summary": "nvidia-smi: {reason}",
-            "cause": "The kernel module is not loaded, its libraries are not visible (a container without them), or "
-            "the device does not answer.",
+            "cause": "The kernel module is not loaded, or the driver's libraries are not visible (a container without "
+            "them) or of another version.",
         },
         "zh": {
             "title": "nvidia-smi 无法从驱动得到应答",
             "summary": "nvidia-smi 报告：{reason}",
-            "cause": "内核模块未加载、驱动库不可见（例如容器中未挂载），或设备无应答。",
+            "cause": "内核模块未加载、驱动库不可见（例如容器中未挂载），或驱动库与内核模块版本不一致。",
         },
     },
     remedies=(
@@ -86,15 +93,16 @@ $ nvidia-smi
     ),
     explains=("torch/device-unavailable",),
     fires=(NO_DRIVER, NO_LIBRARY),
-    silent=(ANSWERS, NO_DRIVER + "$ sudo reboot\n" + ANSWERS),
+    silent=(ANSWERS, LOST, NO_DRIVER + "$ sudo reboot\n" + ANSWERS),
 )
 def driver_silent(facts: Facts) -> Iterator[Answer]:
     """Look for the tool's refusal."""
     refusals = [one for one in facts.all(Unavailable) if one.what == "nvidia-smi" and one.how == "failed"]
     refusal = refusals[-1] if refusals else None
-    if refusal and not refusal.reason.startswith("stopped") and not _answered_after(refusal, facts):
+    answered = bool(refusal and any(words in refusal.reason for words in ANSWERED))
+    if refusal and not answered and not refusal.reason.startswith("stopped") and not _answered_after(refusal, facts):
         yield Finding(values={"reason": refusal.reason}, evidence=(Evidence.of(refusal),))
-    elif not any(one.vendor == "nvidia" and one.version for one in facts.all(Driver)):
+    elif not answered and not any(one.vendor == "nvidia" and one.version for one in facts.all(Driver)):
         yield Undecided(reason="nvidia-smi was not asked")
 
 
