@@ -35,6 +35,7 @@ from diag.api import (
     Undecided,
     Vendor,
     check,
+    count,
     device_name,
     devices,
     expression,
@@ -232,7 +233,7 @@ def _holder(facts: Facts, used: Reading, held: dict[str, Reading]) -> str:
 def _ranks(facts: Facts) -> int:
     """The devices that the largest of the commands takes."""
     every = ([value for name, value in one.flags if name in SIZES] for one in facts.all(LaunchArguments))
-    return max((prod(int(value) for value in values if value.isdecimal()) for values in every), default=1)
+    return max((prod(count(value) or 1 for value in values) for values in every), default=1)
 
 
 def _finding(

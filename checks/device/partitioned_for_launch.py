@@ -16,7 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, LaunchArguments, Reading, Remedy, Undecided, check, devices
+from diag.api import (
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    LaunchArguments,
+    Reading,
+    Remedy,
+    Undecided,
+    check,
+    count,
+    devices,
+)
 
 THREAD = "https://github.com/pytorch/pytorch/pull/92315"
 SIZES = ("tensor-parallel-size", "tp-size", "pipeline-parallel-size", "pp-size")
@@ -108,5 +120,5 @@ def _wanted(launch: LaunchArguments) -> int:
     flags = dict(launch.flags)
     wanted = 1
     for name in SIZES:
-        wanted *= int(flags[name]) if flags.get(name, "").isdecimal() else 1
+        wanted *= count(flags.get(name, "")) or 1
     return 1 if any(name in flags for name in NODES) else wanted

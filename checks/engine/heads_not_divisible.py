@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, LaunchArguments, ModelShape, Remedy, Undecided, check
+from diag.api import Answer, Evidence, Facts, Finding, LaunchArguments, ModelShape, Remedy, Undecided, check, count
 
 CONFIG = """\
 {
@@ -99,7 +99,6 @@ def _ranks(launch: LaunchArguments) -> int:
     """The ranks among which one copy of the attention is split; 0 where the command does not state it."""
     flags = dict(launch.flags)
     tensor = flags.get("tensor-parallel-size") or flags.get("tp-size") or ""
-    ranks = int(tensor) if tensor.isdecimal() and launch.subcommand in ("serve", "") else 0
-    copies = flags.get("dp-size", "1") if "enable-dp-attention" in flags else "1"
-    whole = copies.isdecimal() and int(copies) and ranks % int(copies) == 0 and "attn-cp-size" not in flags
-    return ranks // int(copies) if whole else 0
+    ranks = (count(tensor) or 0) if launch.subcommand in ("serve", "") else 0
+    copies = count(flags.get("dp-size", "1") if "enable-dp-attention" in flags else "1")
+    return ranks // copies if copies and ranks % copies == 0 and "attn-cp-size" not in flags else 0

@@ -35,6 +35,7 @@ from diag.api import (
     Undecided,
     Vendor,
     check,
+    count,
 )
 
 LIST = """\
@@ -226,7 +227,7 @@ def _sizes(launch: LaunchArguments) -> dict[str, int]:
     if "enable-dp-attention" in flags:
         names = tuple(name for name in names if name != "dp-size")
     given = {name: flags[name] for name in names if name in flags}
-    sizes = {name: int(value) for name, value in given.items() if value.isdecimal() and int(value)}
+    sizes = {name: ranks for name, value in given.items() if (ranks := count(value))}
     return sizes if len(sizes) == len(given) else {}
 
 

@@ -27,6 +27,7 @@ from diag.api import (
     Setting,
     Undecided,
     check,
+    count,
 )
 
 CHOOSING = {"CUDA_VISIBLE_DEVICES": "nvidia", "HIP_VISIBLE_DEVICES": "amd", "ROCR_VISIBLE_DEVICES": "amd"}
@@ -115,4 +116,5 @@ def _numbers(value: str) -> list[int] | None:
     """The numbers of a list up to its end, None where it holds identifiers."""
     words = [word.strip() for word in value.split(",")]
     end = next((place for place, word in enumerate(words) if word in ("", "-1")), len(words))
-    return [int(word) for word in words[:end]] if all(word.isdecimal() for word in words[:end]) else None
+    numbers = [number for word in words[:end] if (number := count(word)) is not None]
+    return numbers if len(numbers) == len(words[:end]) else None

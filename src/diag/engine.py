@@ -71,8 +71,9 @@ def ordered(deductions: Iterable[Deduction]) -> list[Deduction]:
     """The deductions so that each comes after those that tell what it reads; those in a circle come last."""
     waiting, result = list(deductions), list[Deduction]()
     while waiting:
-        untold = {kind for one in waiting for kind in one.tells}
-        ready = [one for one in waiting if untold.isdisjoint((*one.needs, *one.uses))]
+        # What it tells itself a deduction may read of others, too.
+        untold = {one: {kind for other in waiting if other is not one for kind in other.tells} for one in waiting}
+        ready = [one for one in waiting if untold[one].isdisjoint((*one.needs, *one.uses))]
         result += ready or waiting
         waiting = [one for one in waiting if one not in ready] if ready else []
     return result

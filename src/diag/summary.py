@@ -216,7 +216,8 @@ def _runtime(one: Runtime, words: Words) -> str:
 
 def _torch(facts: Facts, words: Words) -> Iterator[str]:
     builds = [one for one in facts.all(TorchBuild) if one.version]
-    for one in builds:
+    known = {one.version for one in builds if one.backend}
+    for one in (one for one in builds if one.backend or one.version not in known):
         built = f"{one.backend} {one.backend_version}".strip()
         yield one.version + (f" ({built})" if built else "")
     if not builds and (package := facts.package("torch")):
