@@ -78,7 +78,7 @@ T4_MPS = """\
                 "en": "If several processes are to share the GPU: set the compute mode back to the default",
                 "zh": "若需要多个进程共享该 GPU：将计算模式恢复为默认",
             },
-            commands=("sudo nvidia-smi -i {id} --compute-mode=DEFAULT",),
+            commands=("for gpu in {ids}; do sudo nvidia-smi -i $gpu --compute-mode=DEFAULT; done",),
             safety="safe",
             verify="nvidia-smi --query-gpu=index,compute_mode --format=csv",
             source=MODES,
@@ -100,7 +100,7 @@ def compute_exclusive(facts: Facts) -> Iterator[Answer]:
         device = next(iter(told)) if len(told) == 1 else ", ".join(name.partition(" (")[0] for name in told)
         numbers = (one.address or str(one.index or 0) for one in told.values())
         yield Finding(
-            values={"device": device or "GPU", "id": ",".join(numbers)},
+            values={"device": device or "GPU", "ids": " ".join(numbers)},
             subject=device,
             evidence=tuple(map(Evidence.of, list(told.values())[:4])),
         )
