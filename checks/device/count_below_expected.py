@@ -83,16 +83,16 @@ GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-00000000-0000-0000-0000-000000000000)
     ),
     sources=(SOURCE,),
     fires=(
-        CARD + "--expect 2xRTX4080\n",
-        TABLE + "--expect 8xH100\n",
-        TABLE + "--expect 2xH200\n",
-        TABLE + "--expect 2xH10\n",
+        CARD + "$ diag env-check --expect 2xRTX4080\n",
+        TABLE + "$ diag env-check --expect 8xH100\n",
+        TABLE + "$ diag env-check --expect 2xH200\n",
+        TABLE + "$ diag env-check --expect 2xH10\n",
     ),
     silent=(
-        TABLE + "--expect 2xH100\n",
-        TABLE + "--expect 1xH100\n",
-        CARD + "--expect 1xRTX4090\n",
-        CARD + "--expect 1x4090\n",
+        TABLE + "$ diag env-check --expect 2xH100\n",
+        TABLE + "$ diag env-check --expect 1xH100\n",
+        CARD + "$ diag env-check --expect 1xRTX4090\n",
+        CARD + "$ diag env-check --expect 1x4090\n",
     ),
 )
 def count_below_expected(facts: Facts) -> Iterator[Answer]:

@@ -16,8 +16,10 @@ OPTION = expression(r"(?:^|\s)--expect[= ]\s*(?P<quote>[\"']?)(?P<asked>[^\"']{1
 
 @probe("expect", tells=(Expected,), recognise=Recognise(("--expect",), OPTION.pattern, each=True, lines=0))
 def expected(capture: Capture) -> Iterator[Fact]:
-    """The option's value, or the option itself at the end of a line."""
-    for line in capture.lines():
+    """The option's value alone, or the option at the end of a line that calls diag."""
+    lines = list(capture.lines())
+    for line in lines:
         option = OPTION.search(line.text)
-        if found := ASKED.fullmatch(option["asked"] if option else capture.content):
+        asked = option["asked"] if option and "diag" in line.text else line.text if len(lines) == 1 else ""
+        if found := ASKED.fullmatch(asked):
             yield Expected(origin=capture.origin(line), count=int(found["count"]), name=found["name"] or "")

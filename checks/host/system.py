@@ -14,7 +14,9 @@ from diag.api import Capture, Fact, Host, Recognise, expression, probe
 
 KERNEL = r"[0-9]{1,2}\.[0-9]{1,3}[\w.+\-~]{0,80}"
 MACHINE = r"(?:x86_64|aarch64|arm64|ppc64le|s390x|riscv64|loongarch64|i686|armv7l)"
-UNAME = expression(rf"^\W*Linux (?P<name>[\w.\-]{{1,64}}) (?P<kernel>{KERNEL}) .*?\b(?P<machine>{MACHINE})\b")
+UNAME = expression(
+    rf"^\W*Linux (?:(?P<name>[\w.\-]{{1,64}})|<[\w\-]{{1,64}}>) (?P<kernel>{KERNEL}) .*?\b(?P<machine>{MACHINE})\b"
+)
 FIELDS = {
     "Static hostname": "name",
     "Operating System": "os",

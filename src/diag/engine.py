@@ -20,7 +20,7 @@ from diag.facts import Fact, Facts, Platform, Unavailable
 from diag.finding import Broken, Finding, Result, Undecided
 from diag.learn import learn
 from diag.plugins import Loaded
-from diag.probe import Deduction, Probe
+from diag.probe import Deduction
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def judge(checks: Iterable[Check], facts: Facts, loaded: Loaded) -> Iterator[Res
     checks = tuple(checks)
     for scope in facts.scopes():
         view = facts.within(scope)
-        untold = _Untold(view, loaded.probes.values())
+        untold = _Untold(view, loaded)
         for one in checks:
             start = time.perf_counter()
             result = _result(one, view, scope, untold)
@@ -135,8 +135,8 @@ def _elsewhere(check: Check, view: Facts) -> str:
 class _Untold:
     """Why facts of a machine are not known: which probes could have told them, and why they did not."""
 
-    def __init__(self, view: Facts, probes: Iterable[Probe]) -> None:
-        self.view, self.probes = view, probes
+    def __init__(self, view: Facts, loaded: Loaded) -> None:
+        self.view, self.tellers = view, loaded.tellers
         self.reasons = {one.what: one.reason for one in view.all(Unavailable)}
         self.said: dict[tuple[type[Fact], ...], str] = {(): ""}
 
@@ -148,7 +148,7 @@ class _Untold:
         return self.said[missing]
 
     def _why(self, missing: tuple[type[Fact], ...]) -> str:
-        could = [probe.key for probe in self.probes if not set(missing).isdisjoint(probe.tells)]
+        could = list(dict.fromkeys(key for kind in missing for key in self.tellers.get(kind, ())))
         why = [f"{key}: {self.reasons[key]}" for key in could if key in self.reasons]
         silent = [key for key in could if key not in self.reasons]
         told = "; ".join([*why, f"not seen: {', '.join(silent)}"] if silent else why) or "no probe tells it"

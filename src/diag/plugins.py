@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,7 @@ from typing import Any
 from diag import facts
 from diag.check import Check
 from diag.errors import PASSING
-from diag.facts import Reference
+from diag.facts import Fact, Reference
 from diag.finding import LANGUAGES, SEVERITIES, Broken
 from diag.probe import Deduction, Probe
 
@@ -50,6 +50,15 @@ class Loaded:
     later: tuple[Later, ...] = ()
     templates: Mapping[str, Path] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
+
+    @cached_property
+    def tellers(self) -> Mapping[type[Fact], list[str]]:
+        """The keys of the probes that may tell a kind of fact."""
+        tellers: dict[type[Fact], list[str]] = {}
+        for probe in self.probes.values():
+            for kind in probe.tells:
+                tellers.setdefault(kind, []).append(probe.key)
+        return tellers
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from diag.text import blocks
 
 # Names that many machines share: no identity, and replacing them would harm words of the field.
 _COMMON_WORDS = """
+opt usr var etc dev proc sys srv mnt
 root user users home admin administrator ubuntu debian centos fedora rocky alpine ec2-user opc azureuser cloud
 vagrant pi daemon nobody system public default shared guest operator service services app apps work worker workspace
 runner jenkins gitlab github git ci build builder test tests tester testing dev devel develop developer dummy demo
@@ -384,7 +385,8 @@ RULES: tuple[Rule, ...] = (
 def _known_rules(known: Known) -> Iterator[Rule]:
     """Turn what a source knows of itself into rules; names that many machines share make none."""
     for home in sorted(set(known.homes), key=len, reverse=True):
-        own = home.startswith("/") and home.rstrip("/") not in ("", "/root")
+        # A folder of the root (`/opt`, `/root`) names nobody.
+        own = home.startswith("/") and "/" in home.strip("/")
         if own and not home.startswith(("/home/", "/Users/")):
             yield Rule("known home", home.rstrip("/"), rf"(?<![\w.-])(?P<home>{re.escape(home.rstrip('/'))})(?![\w.-])")
     hosts = {part for host in known.hosts for part in (host.lower(), host.lower().partition(".")[0]) if _telling(part)}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from msgspec import convert, to_builtins
 
+from diag.cli.examine import redacted
 from diag.redact import Known, Redactor
-from diag.report import Report
 
 from .loaded import LANGUAGES, Vector, pasted, report, statuses
 
@@ -14,9 +13,8 @@ KEYS = (b"0123456789abcdef", bytes(16))
 KNOWN = Known(hosts=("node-7.example.org", "torch"), users=("alice", "root", "opt"), homes=("/home/alice", "/opt"))
 
 
-@pytest.mark.parametrize("key", KEYS, ids=bytes.hex)
-def test_redacted_text_is_judged_the_same(vector: Vector, key: bytes) -> None:
-    for known in (Known(), KNOWN):
+def test_redacted_text_is_judged_the_same(vector: Vector) -> None:
+    for key, known in zip(KEYS, (Known(), KNOWN), strict=True):
         assert statuses(pasted(Redactor(key, known).text(vector.text))) == statuses(pasted(vector.text))
 
 
@@ -28,7 +26,7 @@ def test_text_redacted_twice_is_judged_the_same(vector: Vector) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_redacted_report_says_the_same(vector: Vector, language: str) -> None:
     whole = report(pasted(vector.text), language)
-    kept = convert(Redactor(KEYS[0], KNOWN).value(to_builtins(whole)), Report)
+    kept = redacted(whole, KNOWN)
     assert (kept.verdict, kept.exit_code()) == (whole.verdict, whole.exit_code())
     assert [(one.id, one.status) for one in kept.results] == [(one.id, one.status) for one in whole.results]
     assert [(one.id, one.title, one.cause) for one in kept.findings] == [

@@ -18,7 +18,7 @@ from told import CAPTURES, LOADED, examined, facts_of, reading
 from diag.capture import Capture
 from diag.probe import Probe
 
-EXAMPLES = int(os.environ.get("DIAG_EXAMPLES", "1000"))
+EXAMPLES = int(os.environ.get("DIAG_EXAMPLES", "400"))
 READERS = [probe for probe in LOADED.probes.values() if not probe.measure]
 REAL = sorted({line for path in CAPTURES.rglob("*.txt") for line in path.read_text("utf-8").split("\n")})
 OPENERS = sorted({literal for probe in READERS if probe.recognise for literal in probe.recognise.literals})

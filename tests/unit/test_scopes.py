@@ -162,7 +162,7 @@ def test_scope_of_a_lone_section_is_given_where_it_must_be() -> None:
 
 
 def test_a_symptom_outside_every_section_is_one_finding_about_none():
-    symptom = "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown"
+    symptom = "RM has detected an NVML/RM version mismatch."
     found = examined(f"{symptom}\n\n{LAPTOP}\n\n{SERVER}")
     said = [finding for result in found.results for finding in result.findings if "mismatch" in finding.check]
     assert {(finding.scope, finding.evidence[0].origin.line) for finding in said} == {("", 1)}

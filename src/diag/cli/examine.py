@@ -58,7 +58,7 @@ OWN = frozenset(
             "severity",
             "confidence",
         ),
-        *("strength", "safety", "status", "related", "fingerprint", "until", "ended"),
+        *("strength", "safety", "status", "source", "related", "fingerprint", "until", "ended"),
     )
 )
 """Fields of a report whose words are diag's own, of closed sets: no name can stand in them."""
@@ -177,13 +177,10 @@ def redacted(report: Report, known: Known) -> Report:
     return convert(_with_own_words(Redactor(redact_key(), known).value(whole), whole), Report)
 
 
-def _with_own_words(kept: Any, whole: Any) -> Any:
+def _with_own_words(kept: Any, whole: Any, name: str = "") -> Any:
     """A redacted document with diag's own words as they were: a host may be called `error`, a severity is one."""
-    if isinstance(kept, dict):
-        return {
-            name: whole[name] if name in OWN else value if name == "facts" else _with_own_words(value, whole[name])
-            for name, value in kept.items()
-        }
+    if isinstance(kept, dict) and name != "facts":
+        return {key: _with_own_words(value, whole[key], key) for key, value in kept.items()}
     if isinstance(kept, (list, tuple)):
-        return [_with_own_words(value, was) for value, was in zip(kept, whole, strict=True)]
-    return kept
+        return [_with_own_words(value, was, name) for value, was in zip(kept, whole, strict=True)]
+    return whole if name in OWN else kept
