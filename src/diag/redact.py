@@ -21,14 +21,13 @@ from diag.text import blocks
 
 # Names that many machines share: no identity, and replacing them would harm words of the field.
 _COMMON_WORDS = """
-opt usr var etc dev proc sys srv mnt
 root user users home admin administrator ubuntu debian centos fedora rocky alpine ec2-user opc azureuser cloud
 vagrant pi daemon nobody system public default shared guest operator service services app apps work worker workspace
 runner jenkins gitlab github git ci build builder test tests tester testing dev devel develop developer dummy demo
 cuda torch python conda mamba node server client host docker podman container kube ray mpi slurm spark hadoop
 jovyan coder code opt data model models cache local localhost localdomain gpu cpu npu xpu tpu ai ml llm nlp lab
 inference serve serving train training bench benchmark master main head login compute engine core rank none null
-true false unknown name string str int optional self linux windows macos"""
+true false unknown name string str int optional self linux windows macos usr var etc proc sys srv mnt"""
 _COMMON = frozenset(_COMMON_WORDS.split())
 _PUBLIC_HOSTS = r"(?:[\w-]+\.)*(?:github|gitlab|bitbucket|huggingface|example|pytorch|python|docker)\.\w{2,3}"
 
