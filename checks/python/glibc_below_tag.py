@@ -37,13 +37,13 @@ OLD = {"manylinux1_": "2.5", "manylinux2010_": "2.12", "manylinux2014_": "2.17"}
 SGLANG_ON_231 = """\
 {"schema": "diag/packages/1", "python": "3.12.1", "executable": "/opt/venv/bin/python", "prefix": "/opt/venv", \
 "libc": "glibc-2.31", "kernel": "6.8.0-60-generic", "machine": "x86_64", "path": [], "torch": null, "packages": \
-[{"name": "sglang", "version": "0.5.23", "location": "/tmp/w/pd_site/a", "installer": "", "tag": \
+[{"name": "sglang", "version": "0.5.23", "location": "/srv/site/a", "installer": "", "tag": \
 "cp312-cp312-manylinux_2_34_x86_64", "requires": []}], "faults": []}
 """
 SGLANG_ON_236 = """\
 {"schema": "diag/packages/1", "python": "3.12.1", "executable": "/opt/venv/bin/python", "prefix": "/opt/venv", \
 "libc": "glibc-2.36", "kernel": "6.8.0-60-generic", "machine": "x86_64", "path": [], "torch": null, "packages": \
-[{"name": "sglang", "version": "0.5.23", "location": "/tmp/w/pd_site/a", "installer": "", "tag": \
+[{"name": "sglang", "version": "0.5.23", "location": "/srv/site/a", "installer": "", "tag": \
 "cp312-cp312-manylinux_2_34_x86_64", "requires": []}], "faults": []}
 """
 

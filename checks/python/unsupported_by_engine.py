@@ -44,7 +44,7 @@ SGLANG_ON_310 = """\
 SGLANG_ON_312 = """\
 {"schema": "diag/packages/1", "python": "3.12.1", "executable": "/opt/venv/bin/python", "prefix": "/opt/venv", \
 "libc": "glibc-2.36", "kernel": "6.8.0-60-generic", "machine": "x86_64", "path": [], "torch": null, "packages": \
-[{"name": "sglang", "version": "0.5.23", "location": "/tmp/w/pd_site/a", "installer": "", "tag": \
+[{"name": "sglang", "version": "0.5.23", "location": "/srv/site/a", "installer": "", "tag": \
 "cp312-cp312-manylinux_2_34_x86_64", "requires": [["python", ">=3.11"], ["torch", "==2.14.1"], ["transformers", \
 "==5.19.0"]]}], "faults": []}
 """
