@@ -45,23 +45,13 @@ from diag.text import printable
 
 OWN = frozenset(
     (
-        *(
-            "schema",
-            "tool",
-            "command",
-            "language",
-            "verdict",
-            "untouched",
-            "ignored",
-            "id",
-            "kind",
-            "severity",
-            "confidence",
-        ),
-        *("strength", "safety", "status", "source", "related", "fingerprint", "until", "ended"),
+        *("schema", "tool", "command", "language", "verdict", "untouched", "ignored", "id", "kind", "severity"),
+        *("confidence", "strength", "safety", "status", "source", "related", "fingerprint", "until", "ended"),
     )
 )
 """Fields of a report whose words are diag's own, of closed sets: no name can stand in them."""
+FREE = ("facts", "values")
+"""Fields whose own keys are not the report's, whatever they are called."""
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -179,7 +169,7 @@ def redacted(report: Report, known: Known) -> Report:
 
 def _with_own_words(kept: Any, whole: Any, name: str = "") -> Any:
     """A redacted document with diag's own words as they were: a host may be called `error`, a severity is one."""
-    if isinstance(kept, dict) and name != "facts":
+    if isinstance(kept, dict) and name not in FREE:
         return {key: _with_own_words(value, whole[key], key) for key, value in kept.items()}
     if isinstance(kept, (list, tuple)):
         return [_with_own_words(value, was, name) for value, was in zip(kept, whole, strict=True)]
