@@ -207,7 +207,7 @@ def _of(told: list[Accelerator], maker: Vendor) -> list[Accelerator]:
 
 
 def _listed(facts: Facts) -> Listing | None:
-    return next((one for one in facts.all(Listing) if one.kind == "DeviceNode"), None)
+    return facts.listing("DeviceNode")
 
 
 def _lacking(facts: Facts, maker: Vendor) -> Iterator[tuple[str, Fact]]:

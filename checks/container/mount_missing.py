@@ -127,7 +127,7 @@ def _inside(facts: Facts, maker: Vendor) -> Iterator[Finding | None]:
     """For each folder that can be judged from inside: what is wrong, or None."""
     inside = next((one for one in facts.all(Container) if one.inside), None)
     device = next((one for one in facts.all(Accelerator) if one.vendor == maker.vendor), None)
-    listed = next((one for one in facts.all(Listing) if one.kind == "Installation"), None)
+    listed = facts.listing("Installation")
     if inside and device and listed:
         for folder in maker.container_mounts:
             there = any(one.path.startswith(folder) for one in facts.all(Installation))

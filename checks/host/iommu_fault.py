@@ -105,7 +105,7 @@ ENABLED = """\
 def iommu_fault(facts: Facts) -> Iterator[Answer]:
     """One finding for each device, with the number of lines."""
     faults = [one for one in facts.all(HardwareEvent) if one.kind == "iommu-fault"]
-    if not faults and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not faults and not facts.read("kernel-log"):
         yield Undecided(reason="no kernel log was read")
     found: dict[str, list[HardwareEvent]] = {}
     for event in faults:

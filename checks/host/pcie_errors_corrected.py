@@ -90,7 +90,7 @@ def pcie_errors_corrected(facts: Facts) -> Iterator[Answer]:
     """One finding for each device."""
     events = facts.all(HardwareEvent)
     errors = [one for one in events if one.kind == "aer" and one.code == "corrected"]
-    if not errors and not any("kernel-log" in one.kinds for one in facts.all(Text)) and not events:
+    if not errors and not facts.read("kernel-log") and not events:
         yield Undecided(reason="no kernel log was read")
     found: dict[str, list[HardwareEvent]] = {}
     for event in errors:

@@ -110,7 +110,7 @@ def pcie_errors_uncorrected(facts: Facts) -> Iterator[Answer]:
     """One finding for each device or port."""
     events = facts.all(HardwareEvent)
     errors = [one for one in events if one.kind == "aer" and one.code in ("fatal", "nonfatal")]
-    if not errors and not any("kernel-log" in one.kinds for one in facts.all(Text)) and not events:
+    if not errors and not facts.read("kernel-log") and not events:
         yield Undecided(reason="no kernel log was read")
     lost = any(one.kind == "gpu-lost" or (one.kind == "xid" and one.code == "79") for one in events)
     found: dict[str, list[HardwareEvent]] = {}

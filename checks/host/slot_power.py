@@ -68,7 +68,7 @@ ENOUGH = """\
 def slot_power(facts: Facts) -> Iterator[Answer]:
     """One finding for each adapter."""
     found = {one.address: one for one in facts.all(HardwareEvent) if one.kind == "slot-power"}
-    if not found and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not found and not facts.read("kernel-log"):
         yield Undecided(reason="no kernel log was read")
     if any(BENIGN in one.name for one in facts.all(Accelerator)):
         return

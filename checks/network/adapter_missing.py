@@ -70,7 +70,7 @@ ONE = (
 def adapter_missing(facts: Facts) -> Iterator[Answer]:
     """Compare the names asked for with those there are."""
     names = sorted({one.device for one in facts.all(NetworkPort)})
-    if not any(one.kind == "NetworkPort" for one in facts.all(Listing)):
+    if not facts.whole("NetworkPort"):
         yield Undecided(reason="whether these are all adapters is not told")
         return
     asked = {

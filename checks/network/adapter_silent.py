@@ -65,7 +65,7 @@ def adapter_silent(facts: Facts) -> Iterator[Answer]:
     for event in facts.all(HardwareEvent):
         if event.kind == "nic-health":
             found.setdefault(event.address, []).append(event)
-    if not found and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not found and not facts.read("kernel-log"):
         yield Undecided(reason="no kernel log was read")
     for address, events in found.items():
         values: dict[str, str | int] = {"address": address or "mlx5_core", "times": len(events)}

@@ -126,7 +126,7 @@ LIVE = (
 def interface_not_there(facts: Facts) -> Iterator[Answer]:
     """Compare the names asked for with those there are."""
     told = sorted({one.name for one in facts.all(NetworkInterface)})
-    whole = any(one.kind == "NetworkInterface" for one in facts.all(Listing))
+    whole = facts.whole("NetworkInterface")
     asked = {one.name: one for one in facts.all(Setting) if one.name in (*PREFIXES, *NAMES) and one.value}
     if not whole and ("lo" not in told or (len(told) < 3 and not _numbered(facts))):
         yield Undecided(reason="the list of interfaces may be cut")

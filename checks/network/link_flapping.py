@@ -90,7 +90,7 @@ def link_flapping(facts: Facts) -> Iterator[Answer]:
     for event in facts.all(HardwareEvent):
         if event.kind == "link-down" and event.address:
             downs.setdefault((event.address, "Link DOWN" in event.message), []).append(event)
-    if not downs and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not downs and not facts.read("kernel-log"):
         yield Undecided(reason="no kernel log was read")
     for (address, of_port), events in downs.items():
         more = downs.get((address, not of_port), ())

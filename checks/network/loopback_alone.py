@@ -77,7 +77,7 @@ def loopback_alone(facts: Facts) -> Iterator[Answer]:
     told = facts.all(NetworkInterface)
     if any(not OWN.fullmatch(one.name) for one in told):
         return
-    if not any(one.kind == "NetworkInterface" for one in facts.all(Listing)):
+    if not facts.whole("NetworkInterface"):
         yield Undecided(reason="the list of interfaces may be cut")
         return
     names = ", ".join(sorted({one.name for one in told}))

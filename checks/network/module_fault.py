@@ -69,7 +69,7 @@ def module_fault(facts: Facts) -> Iterator[Answer]:
     for event in facts.all(HardwareEvent):
         if event.kind == "port-module":
             found.setdefault((event.address, event.code), []).append(event)
-    if not found and not any("kernel-log" in one.kinds for one in facts.all(Text)):
+    if not found and not facts.read("kernel-log"):
         yield Undecided(reason="no kernel log was read")
     for (address, code), events in found.items():
         fault = code.replace("-", " ")

@@ -151,7 +151,7 @@ def fabric_manager_down(facts: Facts) -> Iterator[Answer]:
         if not _cannot_have_one(facts):
             yield Undecided(reason="nothing tells whether there is an NVSwitch")
         return
-    absent = next((one for one in facts.all(Listing) if one.kind == "Service"), None)
+    absent = facts.listing("Service")
     witness = units[-1] if units else absent
     if witness is None:
         yield Undecided(reason=f"nothing tells what {UNIT} does")

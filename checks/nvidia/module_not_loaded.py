@@ -139,7 +139,7 @@ def module_not_loaded(facts: Facts) -> Iterator[Answer]:
     drivers = {one.address: one.driver for one in facts.all(PciDevice) if one.driver}
     waiting = [one for one in on_bus if drivers.get(one.address, "") not in GIVEN_AWAY]
     loaded = [one for one in facts.all(KernelModule) if one.name in (*OWN, *OTHERS)]
-    listing = next((one for one in facts.all(Listing) if one.kind == "KernelModule"), None)
+    listing = facts.listing("KernelModule")
     if not on_bus:
         yield Undecided(reason="no NVIDIA device was seen on the bus")
     elif loaded or not waiting or any(drivers.get(one.address) in (*OWN, *OTHERS) for one in waiting):

@@ -13,7 +13,7 @@ registers in the line say is not decoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from diag.api import (
     Answer,
@@ -26,12 +26,10 @@ from diag.api import (
     Text,
     Undecided,
     check,
-    device_name,
+    device_names,
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
-SHOWN = 8
-"""Lines of evidence, one for each device of a board."""
 SAYS_SO = {*map(str, range(144, 151))}
 """Codes whose line tells whether the error is fatal."""
 
@@ -103,25 +101,13 @@ def nvlink_error(facts: Facts) -> Iterator[Answer]:
         if event.kind == "xid" and (event.code == "74" or (event.code in SAYS_SO and " Fatal " in event.message)):
             told.setdefault(event.code, []).append(event)
     for code, events in told.items():
-        devices = _names(facts, dict.fromkeys(one.address for one in events))
+        devices = device_names(facts, (one.address for one in events), "nvidia")
         name = rows[code].name if code in rows else "NVLink"
         yield Finding(
             values={"device": devices or "GPU", "code": code, "name": name, "count": len(events)},
             subject=devices,
             confidence="medium" if code == "74" else "high",
-            evidence=_shown(events),
+            evidence=Evidence.of_events(events),
         )
     if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
-
-
-def _names(facts: Facts, addresses: Iterable[str]) -> str:
-    """The devices of a finding, in words."""
-    return ", ".join(filter(None, (device_name(facts, address=one, vendor="nvidia") for one in addresses)))
-
-
-def _shown(events: list[HardwareEvent]) -> tuple[Evidence, ...]:
-    """The first event of each device, and of a single one the last as well."""
-    first = {one.address: one for one in reversed(events)}
-    told = [*reversed(first.values())] if len(first) > 1 else [*dict.fromkeys((events[0], events[-1]))]
-    return tuple(map(Evidence.of, told[:SHOWN]))

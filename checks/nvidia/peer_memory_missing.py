@@ -140,7 +140,7 @@ def peer_memory_missing(facts: Facts) -> Iterator[Answer]:
     device = next((one for one in facts.all(Accelerator) if one.vendor == "nvidia"), None)
     if not ports or device is None or any(one.name in MODULES for one in facts.all(KernelModule)):
         return
-    listing = next((one for one in facts.all(Listing) if one.kind == "KernelModule"), None)
+    listing = facts.listing("KernelModule")
     host = next((one for one in facts.all(Host) if one.kernel), None)
     if listing is None or host is None:
         yield Undecided(reason="all modules and the version of the kernel are not both told")

@@ -14,7 +14,7 @@ be diagnosed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from diag.api import (
     Answer,
@@ -27,12 +27,10 @@ from diag.api import (
     Text,
     Undecided,
     check,
-    device_name,
+    device_names,
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
-SHOWN = 8
-"""Lines of evidence, one for each device of a board."""
 
 OUT_OF_RANGE = """\
 kern  :warn  : 2025-01-21T04:41:44,283575+00:00 NVRM: Xid (PCI:0000:38:00): 13, pid='<unknown>', name=<unknown>, \
@@ -125,23 +123,18 @@ def xid_application(facts: Facts) -> Iterator[Answer]:
         if event.kind == "xid" and event.code in rows:
             told.setdefault(event.code, []).append(event)
     for code, events in told.items():
-        devices = _names(facts, dict.fromkeys(one.address for one in events))
+        devices = device_names(facts, (one.address for one in events), "nvidia")
         processes = ", ".join([*dict.fromkeys(one.process for one in events if one.process)][:3])
-        values: dict[str, str | int | float] = {"code": code, "name": rows[code].name, "count": len(events)}
+        values: dict[str, str | int | float] = {
+            "device": devices or "GPU",
+            "code": code,
+            "name": rows[code].name,
+            "count": len(events),
+        }
         values["process.en"] = processes and f"; process {processes}"
         values["process.zh"] = processes and f"，进程 {processes}"
-        yield Finding(values={"device": devices or "GPU", **values}, subject=devices, evidence=_shown(events))
+        yield Finding(
+            values={"device": devices or "GPU", **values}, subject=devices, evidence=Evidence.of_events(events)
+        )
     if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
-
-
-def _names(facts: Facts, addresses: Iterable[str]) -> str:
-    """The devices of a finding, in words."""
-    return ", ".join(filter(None, (device_name(facts, address=one, vendor="nvidia") for one in addresses)))
-
-
-def _shown(events: list[HardwareEvent]) -> tuple[Evidence, ...]:
-    """The first event of each device, and of a single one the last as well."""
-    first = {one.address: one for one in reversed(events)}
-    told = [*reversed(first.values())] if len(first) > 1 else [*dict.fromkeys((events[0], events[-1]))]
-    return tuple(map(Evidence.of, told[:SHOWN]))

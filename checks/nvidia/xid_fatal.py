@@ -15,7 +15,7 @@ catalogue leaves it open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from diag.api import (
     Answer,
@@ -28,7 +28,7 @@ from diag.api import (
     Text,
     Undecided,
     check,
-    device_name,
+    device_names,
 )
 
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
@@ -40,8 +40,6 @@ BLAMED_ZH = {
     "user": "用户",
     "either": "硬件、驱动或应用程序",
 }
-SHOWN = 8
-"""Lines of evidence, one for each device of a board."""
 REBOOT = "(Node Reboot Required)"
 OWN = {"64", "74", "79", "119", "120", *map(str, range(144, 151))}
 """Codes that have a check of their own."""
@@ -156,7 +154,7 @@ def _rebooting(facts: Facts) -> set[str]:
 
 def _finding(facts: Facts, row: EventCode, events: list[HardwareEvent], action: str) -> Finding:
     addresses = [*dict.fromkeys(one.address for one in events)]
-    devices = _names(facts, addresses)
+    devices = device_names(facts, addresses, "nvidia")
     values: dict[str, str | int | float] = {
         "device": devices or "GPU",
         "address": ",".join(filter(None, addresses)) or "0",
@@ -166,16 +164,4 @@ def _finding(facts: Facts, row: EventCode, events: list[HardwareEvent], action: 
         "blames.en": BLAMED_EN.get(row.blames, row.blames),
         "blames.zh": BLAMED_ZH.get(row.blames, row.blames),
     }
-    return Finding(values=values, subject=devices, evidence=_shown(events), remedies=(action, "diagnose"))
-
-
-def _names(facts: Facts, addresses: Iterable[str]) -> str:
-    """The devices of a finding, in words."""
-    return ", ".join(filter(None, (device_name(facts, address=one, vendor="nvidia") for one in addresses)))
-
-
-def _shown(events: list[HardwareEvent]) -> tuple[Evidence, ...]:
-    """The first event of each device, and of a single one the last as well."""
-    first = {one.address: one for one in reversed(events)}
-    told = [*reversed(first.values())] if len(first) > 1 else [*dict.fromkeys((events[0], events[-1]))]
-    return tuple(map(Evidence.of, told[:SHOWN]))
+    return Finding(values=values, subject=devices, evidence=Evidence.of_events(events), remedies=(action, "diagnose"))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from diag.facts import Fact, Origin
+from diag.facts import Fact, HardwareEvent, Origin
 
 Severity = Literal["error", "warning", "info"]
 Confidence = Literal["high", "medium", "low"]
@@ -17,6 +18,8 @@ Status = Literal["pass", "fail", "skip", "not-applicable", "crash"]
 FailOn = Literal["error", "warning", "never"]
 Value = str | int | float
 
+EVENTS_CAP = 8
+"""Events that one finding cites at most."""
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 LANGUAGES = ("en", "zh")
@@ -33,6 +36,13 @@ class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def of(cls, fact: Fact, strength: Literal["observed", "inferred"] = "observed") -> Evidence:
         """The fact as evidence."""
         return cls(says=fact.says(), origin=fact.origin, strength=strength)
+
+    @classmethod
+    def of_events(cls, events: Sequence[HardwareEvent]) -> tuple[Evidence, ...]:
+        """The first event of each device, and of a single one the last as well."""
+        first = {one.address: one for one in reversed(events)}
+        told = [*reversed(first.values())] if len(first) > 1 else [*dict.fromkeys((events[0], events[-1]))]
+        return tuple(map(cls.of, told[:EVENTS_CAP]))
 
 
 class Remedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
-from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import DecodeError, Struct, toml
@@ -45,6 +44,8 @@ def known_waivers(waivers: tuple[Waiver, ...], ids: Collection[str]) -> None:
     """Refuse a waiver of a rule that there is not: it waives nothing."""
     for one in waivers:
         if one.id not in ids:
+            from difflib import get_close_matches  # not above: nearly no run needs it
+
             near = get_close_matches(one.id, ids, 1)
             raise DiagError(f"{NAME}: no check {one.id!r}" + (f"; did you mean {near[0]!r}" if near else ""))
 

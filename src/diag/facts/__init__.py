@@ -45,7 +45,7 @@ from diag.facts.host import (
     SharedSegment,
     User,
 )
-from diag.facts.naming import device_name
+from diag.facts.naming import device_name, device_names
 from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
 from diag.facts.software import (
     Driver,
@@ -124,6 +124,7 @@ __all__ = [
     "Variable",
     "Vendor",
     "device_name",
+    "device_names",
     "devices",
     "pci_address",
     "torch_backend",

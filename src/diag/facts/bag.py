@@ -81,9 +81,13 @@ class Facts:
                 settings[name] = lines.get((name, value), own)
         return settings
 
+    def listing(self, kind: str) -> Listing | None:
+        """What tells that all facts of a kind were told, None where nothing does: see `Listing`."""
+        return next((one for one in self.all(Listing) if one.kind == kind), None)
+
     def whole(self, kind: str) -> bool:
-        """Whether all facts of a kind were told, so that what is not among them is not there: see `Listing`."""
-        return any(one.kind == kind for one in self.all(Listing))
+        """Whether all facts of a kind were told, so that what is not among them is not there."""
+        return self.listing(kind) is not None
 
     def read(self, kind: str) -> bool:
         """Whether a text of a kind (`kernel-log`) was read, so that what it does not tell did not happen."""

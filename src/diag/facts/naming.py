@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from diag.facts.bag import Facts, devices
 from diag.facts.device import Accelerator
@@ -28,6 +28,12 @@ def device_name(facts: Facts, *, index: int | None = None, address: str = "", ve
         return address and f"{called} {address}"
     beside = filter(None, (address, *_renumbered(facts, row, index)))
     return f"{called}{index}" + (f" ({told})" if (told := ", ".join(beside)) else "")
+
+
+def device_names(facts: Facts, addresses: Iterable[str], vendor: str = "") -> str:
+    """Several devices in words, each as `device_name` has it; empty where none is known."""
+    named = (device_name(facts, address=one, vendor=vendor) for one in dict.fromkeys(addresses))
+    return ", ".join(filter(None, named))
 
 
 def _is(device: Accelerator, index: int | None, address: str, vendor: str) -> bool:
