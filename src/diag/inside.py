@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from msgspec import DecodeError, Struct, json
@@ -23,7 +22,7 @@ from diag.errors import DiagError
 from diag.probe import COSTS, Cost, Probe, Request
 from diag.redact import Known
 from diag.report import SourceKind
-from diag.sources import MEASURE, ONCE
+from diag.sources import MEASURE, ONCE, child_of, stages
 from diag.spawn import NEUTRAL, STOPPED, Command, Outcome, run
 from diag.text import printable
 
@@ -89,17 +88,11 @@ class Inside:
             yield self._capture(probe.key, probe, told)
         for probe in wanted:
             if probe.cost == "active":
-                yield from self._stages(probe)
+                yield from stages(probe, self._stage)
 
-    def _stages(self, probe: Probe) -> Iterator[Capture]:
-        taken: list[Capture] = []
-        while request := probe.next(tuple(taken)) if probe.next else (None if taken else ONCE):
-            (told,) = self._taken([_step(probe, request)])
-            key = f"{probe.key}#{len(taken) + 1}" if probe.next else probe.key
-            taken.append(self._capture(key, probe, told))
-            yield taken[-1]
-            if told.error:
-                return
+    def _stage(self, key: str, probe: Probe, request: Request) -> Capture:
+        (told,) = self._taken([_step(probe, request)])
+        return self._capture(key, probe, told)
 
     def _taken(self, steps: list[dict[str, Any]]) -> list[Answer]:
         """What came of each step; where the time bound stopped the whole, that is so of each."""
@@ -153,6 +146,5 @@ def _step(probe: Probe, request: Request = ONCE) -> dict[str, Any]:
         return {"path": probe.path, "timeout": probe.timeout}
     if probe.command:
         return {"argv": list(probe.command), "timeout": probe.timeout}
-    program = Path(probe.measure) if probe.measure.startswith("/") else MEASURE / f"{probe.measure}.py"
     arguments = [*probe.arguments, *request.arguments]
-    return {"program": program.read_text(), "arguments": arguments, "timeout": probe.timeout}
+    return {"program": child_of(probe).read_text(), "arguments": arguments, "timeout": probe.timeout}

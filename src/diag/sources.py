@@ -91,7 +91,7 @@ class LiveHost:
                 yield self._capture(probe.key, probe, self._command(probe), part)
         for probe in wanted:
             if probe.cost == "active":
-                yield from self._stages(probe)
+                yield from stages(probe, self._stage)
 
     def _runs(self, probes: Iterable[Probe]) -> Iterator[tuple[list[Probe], Command]]:
         """What to start, each with the probes whose texts it gives: one, or all the short ones together."""
@@ -121,8 +121,9 @@ class LiveHost:
         if not probe.measure:
             return Command(probe.command, timeout=probe.timeout)
         interpreter = self.python if probe.interpreter == "target" else self.own
-        program = probe.measure if os.path.isabs(probe.measure) else str(MEASURE / f"{probe.measure}.py")
-        return Command((interpreter, program, *probe.arguments, *arguments), timeout=probe.timeout, environment=QUIET)
+        return Command(
+            (interpreter, str(child_of(probe)), *probe.arguments, *arguments), timeout=probe.timeout, environment=QUIET
+        )
 
     def _capture(self, key: str, probe: Probe, command: Command, outcome: Outcome) -> Capture:
         return Capture.of(
@@ -148,17 +149,25 @@ class LiveHost:
         facts = {"kind": "file", "command": probe.path, "error": error, "seconds": seconds, "taken_at": self.now()}
         return Capture.of(probe.key, text.decode(content), **facts)
 
-    def _stages(self, probe: Probe) -> Iterator[Capture]:
-        """The stages of an active probe; one that is not staged has a single stage without arguments."""
-        taken: list[Capture] = []
-        while request := probe.next(tuple(taken)) if probe.next else (None if taken else ONCE):
-            command = self._command(probe, request.arguments)
-            outcome = run([command], deadline=self.deadline)[0]
-            key = f"{probe.key}#{len(taken) + 1}" if probe.next else probe.key
-            taken.append(self._capture(key, probe, command, outcome))
-            yield taken[-1]
-            if outcome.error:
-                return
+    def _stage(self, key: str, probe: Probe, request: Request) -> Capture:
+        command = self._command(probe, request.arguments)
+        return self._capture(key, probe, command, run([command], deadline=self.deadline)[0])
+
+
+def stages(probe: Probe, take: Callable[[str, Probe, Request], Capture]) -> Iterator[Capture]:
+    """The stages of an active probe; one that is not staged has a single stage without arguments."""
+    taken: list[Capture] = []
+    while request := probe.next(tuple(taken)) if probe.next else (None if taken else ONCE):
+        key = f"{probe.key}#{len(taken) + 1}" if probe.next else probe.key
+        taken.append(take(key, probe, request))
+        yield taken[-1]
+        if taken[-1].error:
+            return
+
+
+def child_of(probe: Probe) -> Path:
+    """The file of a probe's measuring child: one of our own by its name, or one beside the probe."""
+    return Path(probe.measure) if os.path.isabs(probe.measure) else MEASURE / f"{probe.measure}.py"
 
 
 def _is_short(probe: Probe) -> bool:
