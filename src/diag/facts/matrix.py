@@ -1,0 +1,162 @@
+"""Versions that go together: what releases ask for, which sets are known to work, and the verdict on a set."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from diag.facts.base import Passing
+from diag.facts.reference import Reference
+
+Level = Literal["known-bad", "verified", "reported", "metadata-conflict", "allowed-by-metadata", "unknown"]
+LEVELS: tuple[Level, ...] = (
+    "known-bad",
+    "verified",
+    "reported",
+    "metadata-conflict",
+    "allowed-by-metadata",
+    "unknown",
+)
+"""The verdicts on a set of versions; the first that applies holds."""
+
+
+class ComponentName(Reference, frozen=True, kw_only=True):
+    """A word for a part of a set that is no distribution, and what the part is.
+
+    `kind`: `python`, `libc`, `driver` (the kernel driver), `build` (the runtime that torch was built for), `toolkit`
+    (a local compiler toolkit), `runtime` (any other runtime of a vendor), `ranks` (tensor-parallel size), `model`,
+    `device`. `runtime` names the runtime in facts where it has another name, `vendor` whose it is.
+    """
+
+    name: str
+    kind: Literal["python", "libc", "driver", "build", "toolkit", "runtime", "ranks", "model", "device"]
+    runtime: str = ""
+    vendor: str = ""
+
+
+class Component(Passing, frozen=True, kw_only=True):
+    """A part of a set that somebody asks about in words: a distribution, or what a `ComponentName` stands for."""
+
+    name: str
+    version: str
+    count: int = 1
+    distribution: bool = False
+
+
+class Release(Reference, frozen=True, kw_only=True):
+    """What a release of a distribution states: its pins, and what its default build was compiled for.
+
+    `pins` are PEP 440 specifiers by name, `python` among them; `read` is False where the requirements were not read.
+    `runtime` and `runtime_version` are those of the build that a plain installation gives, `builds` the versions of the
+    runtime for which there are others. `architectures` are those of its machine code, `compute_NN` for PTX. `glibc` is
+    that of the wheel's tag. `overrides` are pins of other distributions (`engine.torch`) that this one, a vendor's
+    plug-in, breaks on purpose; `pairs` what it goes with that is no distribution.
+    """
+
+    package: str
+    version: str
+    released: str = ""
+    pins: dict[str, str] = {}
+    read: bool = True
+    runtime: str = ""
+    runtime_version: str = ""
+    builds: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()
+    glibc: str = ""
+    overrides: tuple[str, ...] = ()
+    pairs: dict[str, str] = {}
+    doubt: str = ""
+
+
+class KnownSet(Reference, frozen=True, kw_only=True):
+    """A set of versions that ran: `verified` where a document has a result row for it, else `reported`.
+
+    `versions` must all be there, `beside` must not differ where told. `gpu` are patterns, as of a shell, of the names
+    of devices without their maker's word. `install` are commands that give the set, `flags` those it was started with.
+    """
+
+    id: str
+    level: Literal["verified", "reported"]
+    vendor: str = ""
+    gpu: tuple[str, ...] = ()
+    count: int | None = None
+    versions: dict[str, str]
+    beside: dict[str, str] = {}
+    overrides: tuple[str, ...] = ()
+    model: str = ""
+    image: str = ""
+    install: tuple[str, ...] = ()
+    flags: str = ""
+    result: str = ""
+    note: dict[str, str] = {}
+
+
+class DeviceModel(Reference, frozen=True, kw_only=True):
+    """A model of accelerator: the names it goes by, its architecture, and its figures where known.
+
+    `names` are patterns, as of a shell, of the whole name that the vendor's tool or torch prints, without the maker's
+    word. `memory_gb` is what the maker states, `observed_mib` what tools print; bandwidth in GB/s; rates in dense
+    TFLOPS (TOPS). `data_center`: whether the maker counts it among its data-center devices.
+    """
+
+    vendor: str
+    name: str
+    names: tuple[str, ...] = ()
+    architecture: str = ""
+    memory_gb: float | None = None
+    observed_mib: float | None = None
+    bandwidth_gbps: float | None = None
+    bf16_tflops: float | None = None
+    fp8_tflops: float | None = None
+    int8_tops: float | None = None
+    link: str = ""
+    data_center: bool | None = None
+    doubt: str = ""
+
+
+class TorchArchitectures(Reference, frozen=True, kw_only=True):
+    """The architectures in PyTorch's own builds: `torch` is a PEP 440 range, `version` of the runtime, or `13.*`."""
+
+    torch: str
+    runtime: str
+    version: str
+    architectures: tuple[str, ...]
+    machine: str = ""
+    doubt: str = ""
+
+
+class ForwardCompatibility(Reference, frozen=True, kw_only=True):
+    """The branches of drivers that can run a newer major version of a runtime with the maker's compatibility package.
+
+    `version` is the runtime's (its major, or the version of the package), `branches` as the first number of the driver.
+    """
+
+    vendor: str
+    runtime: str
+    version: str
+    branches: tuple[str, ...]
+    package: str = ""
+
+
+class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What speaks for a verdict: the rule that decided, what it says, its source and the day that was checked."""
+
+    rule: str
+    verdict: Level
+    severity: Literal["error", "warning", "info"]
+    says: str
+    source: str
+    checked: str
+
+
+class MatrixVerdict(Passing, frozen=True, kw_only=True):
+    """The verdict on the versions of one machine: what was judged, every reason, and what limits the answer.
+
+    `components` are the parts by name; `notes` say what was not known, and how old the data is.
+    """
+
+    verdict: Level
+    components: dict[str, str] = {}
+    reasons: tuple[Reason, ...] = ()
+    notes: tuple[str, ...] = ()
