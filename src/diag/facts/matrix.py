@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from diag.facts.base import Passing
 from diag.facts.reference import Reference
@@ -57,7 +57,7 @@ class Release(Reference, frozen=True, kw_only=True):
     package: str
     version: str
     released: str = ""
-    pins: dict[str, str] = {}
+    pins: dict[str, str] = field(default_factory=dict)
     read: bool = True
     runtime: str = ""
     runtime_version: str = ""
@@ -65,7 +65,7 @@ class Release(Reference, frozen=True, kw_only=True):
     architectures: tuple[str, ...] = ()
     glibc: str = ""
     overrides: tuple[str, ...] = ()
-    pairs: dict[str, str] = {}
+    pairs: dict[str, str] = field(default_factory=dict)
     doubt: str = ""
 
 
@@ -82,14 +82,14 @@ class KnownSet(Reference, frozen=True, kw_only=True):
     gpu: tuple[str, ...] = ()
     count: int | None = None
     versions: dict[str, str]
-    beside: dict[str, str] = {}
+    beside: dict[str, str] = field(default_factory=dict)
     overrides: tuple[str, ...] = ()
     model: str = ""
     image: str = ""
     install: tuple[str, ...] = ()
     flags: str = ""
     result: str = ""
-    note: dict[str, str] = {}
+    note: dict[str, str] = field(default_factory=dict)
 
 
 class DeviceModel(Reference, frozen=True, kw_only=True):
@@ -157,6 +157,6 @@ class MatrixVerdict(Passing, frozen=True, kw_only=True):
     """
 
     verdict: Level
-    components: dict[str, str] = {}
+    components: dict[str, str] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
