@@ -8,10 +8,10 @@ from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
 from diag.facts import *  # noqa: F403
-from diag.finding import Evidence, Finding, Remedy, Undecided
+from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
 from diag.text import Line, expression
-from diag.versions import at_least, canonical, count, local, minor, numbers, public, satisfies
+from diag.versions import at_least, canonical, count, local, minor, numbers, public, satisfies, within
 
 __all__ = [
     "Answer",
@@ -20,6 +20,7 @@ __all__ = [
     "Deduction",
     "Evidence",
     "Finding",
+    "Fits",
     "Line",
     "Probe",
     "Recognise",
@@ -41,5 +42,6 @@ __all__ = [
     "public",
     "replace",
     "satisfies",
+    "within",
 ]
 __all__ += facts.__all__

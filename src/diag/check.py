@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from diag.facts import Fact, Facts
-from diag.finding import Finding, Remedy, Severity, Undecided, Value
+from diag.facts import Fact, Facts, Level
+from diag.finding import Finding, Fits, Remedy, Severity, Undecided, Value
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Answer = Finding | Undecided
+Answer = Finding | Undecided | Fits
 Run = Callable[[Facts], Iterable[Answer]]
 RuleKind = Literal["check", "entry", "matrix"]
 
@@ -34,12 +34,13 @@ class Check:
     """One fault and how to find it.
 
     `run` yields a finding for each place the fault is in, `Undecided` where the facts do not tell, nothing where all is
-    well.
+    well, or `Fits` to say what was compared.
 
     `about` is the platform or component it concerns: where the machine is known to be something else the check is not
     applicable. `applies` may give a further reason why it is not. `needs` must be known, `uses` may be looked at.
     `literals` are the strings a text must hold for the check to want a window of it. `explains` names the findings
-    that are consequences of this one.
+    that are consequences of this one. `verdict` is what a finding says of the versions of a machine, empty for
+    a check that is not about versions.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Check:
     literals: tuple[str, ...] = ()
     explains: tuple[str, ...] = ()
     kind: RuleKind = "check"
+    verdict: Level | None = None
     explanation: str = ""
 
     def say(self, part: Literal["title", "summary", "cause"], language: str, values: Mapping[str, Value]) -> str:
@@ -95,6 +97,7 @@ class Options(Declared, total=False):
     uses: tuple[type[Fact], ...]
     applies: Callable[[Facts], str]
     explains: tuple[str, ...]
+    verdict: Level
 
 
 def check(id: str, **stated: Unpack[Options]) -> Callable[[Run], Check]:

@@ -14,10 +14,10 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from diag.capture import Capture
-from diag.check import Check
+from diag.check import Answer, Check
 from diag.errors import PASSING
 from diag.facts import Fact, Facts, Platform, Unavailable
-from diag.finding import Broken, Finding, Result, Undecided
+from diag.finding import Broken, Finding, Fits, Result, Undecided
 from diag.learn import learn
 from diag.plugins import Loaded
 from diag.probe import Deduction
@@ -104,15 +104,16 @@ def _result(check: Check, view: Facts, scope: str, untold: _Untold) -> Result:
     except BaseException as error:
         return replace(passed, status="crash", reason=f"{type(error).__name__}: {error}")
     findings = tuple(_filed(one, check, scope) for one in answers if isinstance(one, Finding))
+    fits = tuple(one for one in answers if isinstance(one, Fits))
     undecided = "; ".join(one.reason for one in answers if isinstance(one, Undecided))
     status = "fail" if findings else "skip" if undecided else "pass"
-    return replace(passed, status=status, findings=findings, reason=undecided)
+    return replace(passed, status=status, findings=findings, fits=fits, reason=undecided)
 
 
-def _answer(given: object) -> Finding | Undecided:
+def _answer(given: object) -> Answer:
     # Whatever else a check yields must not be taken for silence, which is a pass.
-    if not isinstance(given, Finding | Undecided):
-        raise TypeError(f"a check answers Finding or Undecided, not {type(given).__name__}")
+    if not isinstance(given, Answer):
+        raise TypeError(f"a check answers Finding, Undecided or Fits, not {type(given).__name__}")
     if isinstance(given, Finding) and not given.evidence:
         raise ValueError("a finding cites no evidence")
     return given

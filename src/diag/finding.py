@@ -85,6 +85,14 @@ class Undecided(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: str
 
 
+class Fits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a check about versions compared and found in order: what it says, by which source, checked on which day."""
+
+    says: str
+    source: str
+    checked: str = ""
+
+
 class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding that somebody has decided to live with, until the end of a day and for a reason.
 
@@ -117,5 +125,6 @@ class Result(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     status: Status
     scope: str = ""
     findings: tuple[Finding, ...] = ()
+    fits: tuple[Fits, ...] = ()
     reason: str = ""
     seconds: float = 0.0

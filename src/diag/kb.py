@@ -10,20 +10,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from msgspec import Meta, Struct, convert, field, to_builtins
 from msgspec.structs import asdict, replace
 from packaging.specifiers import SpecifierSet
 
 from diag.check import Check, RuleKind, Words
+from diag.documents import Document
 from diag.facts import Facts, Origin, Package, Reference, Text
 from diag.finding import Confidence, Evidence, Finding, Remedy, Severity
 from diag.versions import satisfies
-
-Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Wording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -199,11 +196,11 @@ class Entry(Rule, frozen=True, kw_only=True):
         return self.applies.reason(facts) if self.applies else ""
 
 
-def load(path: Path, root: Path) -> Check:
-    """The check an entry file becomes; its id is its path below `kb/entries`."""
-    entry = convert(yaml.load(path.read_text(encoding="utf-8"), Loader), Entry)
+def load(document: Document, slug: str) -> Check:
+    """The check an entry file becomes; its id `slug` is its path below `kb/entries`."""
+    entry = convert(document.content.value, Entry)
     return Check(
-        id=path.relative_to(root / "kb" / "entries").with_suffix("").as_posix(),
+        id=slug,
         needs=(Text,),
         uses=(Package,),
         run=entry.run,
@@ -213,30 +210,19 @@ def load(path: Path, root: Path) -> Check:
     )
 
 
-class _Lines(Loader):  # type: ignore[misc]
-    """A loader that notes the line each mapping begins on."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return {**mapping, "__line__": node.start_mark.line + 1}
+def beside(document: Document) -> tuple[str, ...]:
+    """The kinds of facts without one of which the rows of a file are of no use, none where they always are."""
+    found = re.search(rb"^beside: (\w+(?:, \w+)*)$", document.text, re.MULTILINE)
+    return tuple(found[1].decode().split(", ")) if found else ()
 
 
-def beside(path: Path) -> str:
-    """The kind of fact without which the rows of a reference file are of no use, empty where they always are."""
-    found = re.search(r"^beside: (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else ""
-
-
-def references(path: Path, kinds: Mapping[str, type[Reference]]) -> Iterable[Reference]:
+def references(document: Document, kinds: Mapping[str, type[Reference]]) -> Iterable[Reference]:
     """The rows of a reference file as facts whose origin is file and line."""
-    document = yaml.load(path.read_text(encoding="utf-8"), _Lines)
-    if document["fact"] not in kinds:
-        raise ValueError(f"no kind of reference is called {document['fact']!r}; there are {', '.join(sorted(kinds))}")
-    kind, common = kinds[document["fact"]], document.get("common", {})
-    for row in document["rows"]:
-        told = {**common, **row}
-        origin = Origin(capture=f"reference/{path.stem}", line=told.pop("__line__"))
-        for value in told.values():
-            if isinstance(value, dict):
-                value.pop("__line__", None)
-        yield convert({"origin": to_builtins(origin), **told}, kind)
+    content = document.content
+    stated = content.value
+    if stated["fact"] not in kinds:
+        raise ValueError(f"no kind of reference is called {stated['fact']!r}; there are {', '.join(sorted(kinds))}")
+    kind, common = kinds[stated["fact"]], stated.get("common", {})
+    for row, line in zip(stated["rows"], content.lines["rows"], strict=True):
+        origin = Origin(capture=f"reference/{document.path.stem}", line=line)
+        yield convert({"origin": to_builtins(origin), **common, **row}, kind)

@@ -130,7 +130,7 @@ class _Reader:
         rows: list[Reference] = []
         for later in self.loaded.later:
             try:
-                rows += later.rows() if later.beside in kinds else ()
+                rows += () if kinds.isdisjoint(later.beside) else later.rows()
             except Exception as error:
                 self.broken.append(Broken(where=str(later.path), error=f"{type(error).__name__}: {error}"))
         return rows

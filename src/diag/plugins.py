@@ -19,6 +19,7 @@ from typing import Any
 
 from diag import facts
 from diag.check import Check
+from diag.documents import Documents, cache_file
 from diag.errors import PASSING
 from diag.facts import Fact, Reference
 from diag.finding import LANGUAGES, SEVERITIES, Broken
@@ -32,10 +33,10 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Later:
-    """Rows of reference that are read only where a fact of the kind `beside` was told: they are many."""
+    """Rows of reference that are read only where a fact of one of the kinds `beside` was told: they are many."""
 
     path: Path
-    beside: str
+    beside: tuple[str, ...]
     rows: Callable[[], Iterable[Reference]]
 
 
@@ -115,10 +116,11 @@ def templates(root: Path) -> dict[str, Path]:
 class Shelf:
     """The roots, opened: what says which texts to take is loaded at once, the rules and their data when asked for.
 
-    So the commands of a host can run while its rules are still read.
+    So the commands of a host can run while its rules are still read. `cache` is a folder where YAML is kept parsed.
     """
 
-    def __init__(self, folders: Iterable[Path]) -> None:
+    def __init__(self, folders: Iterable[Path], cache: Path | None = None) -> None:
+        folders = list(folders)
         self.probes: dict[str, Probe] = {}
         self.templates: dict[str, Path] = {}
         self._checks: dict[str, Check] = {}
@@ -127,6 +129,7 @@ class Shelf:
         self._later: list[Later] = []
         self._kinds: dict[str, type[Reference]] = dict(_references(vars(facts)))
         self._broken: list[Broken] = []
+        self._documents = Documents(cache_file(cache, folders))
         self._opened = [self._open(root, f"diag_root_{number}") for number, root in enumerate(folders)]
 
     def loaded(self) -> Loaded:
@@ -134,6 +137,7 @@ class Shelf:
         # A root's rules and data are kept before those of the next, so that a later root never replaces an id.
         while self._opened:
             self._add_rules(self._opened.pop(0))
+        self._documents.keep()
         return Loaded(
             self.probes,
             self._checks,
@@ -161,26 +165,37 @@ class Shelf:
         return opened
 
     def _add_rules(self, opened: _Opened) -> None:
-        from diag import kb, matrix  # not above: they bring YAML, which takes as long to import as a child to start
-
         root = opened.root
         for path in opened.rules:
             self._attempt(path, lambda path=path: self._add_module(path, opened))
         for path, check in opened.checks:
             self._attempt(path, lambda check=check: self._keep_checks([check]))
-        for path in _files(root / "kb" / "entries", ".yaml"):
-            self._attempt(path, lambda path=path: self._keep_checks([kb.load(path, root)]))
-        for path in _files(root / "kb" / "matrix", ".yaml"):
-            self._attempt(path, lambda path=path: self._keep_checks(matrix.load(path, root)))
-        for path in _files(root / "kb" / "reference", ".yaml"):
-            self._attempt(path, lambda path=path: self._refer(path, kb.beside(path), kb.references))
+        for part, work in (("entries", self._add_entry), ("matrix", self._add_matrix), ("reference", self._refer)):
+            folder = root / "kb" / part
+            for path in _files(folder, ".yaml"):
+                self._attempt(path, lambda path=path, work=work, folder=folder: work(path, _slug(path, folder)))
 
-    def _refer(self, path: Path, beside: str, read: Callable[..., Iterable[Reference]]) -> None:
-        rows = partial(read, path, self._kinds)
-        if beside:
-            self._later.append(Later(path, beside, cache(lambda: tuple(rows()))))
+    def _add_entry(self, path: Path, slug: str) -> None:
+        from diag import kb
+
+        self._keep_checks([kb.load(self._documents.read(path), slug)])
+
+    def _add_matrix(self, path: Path, slug: str) -> None:
+        from diag.matrix import rows
+
+        document = self._documents.read(path)
+        self._keep_checks(rows.checks(document, slug))
+        self._later.append(Later(path, rows.BESIDE, cache(lambda: tuple(rows.facts(document, slug)))))
+
+    def _refer(self, path: Path, slug: str) -> None:
+        from diag import kb
+
+        document = self._documents.read(path)
+        told = partial(kb.references, document, self._kinds)
+        if beside := kb.beside(document):
+            self._later.append(Later(path, beside, cache(lambda: tuple(told()))))
         else:
-            self._references.extend(rows())
+            self._references.extend(told())
 
     def _attempt(self, path: Path, work: Any) -> None:
         try:
@@ -225,6 +240,10 @@ def _holds_rules_alone(path: Path) -> bool:
     except OSError:
         return False
     return b"@check(" in source and not any(word in source for word in (b"robe(", b"eduction("))
+
+
+def _slug(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).with_suffix("").as_posix()
 
 
 def _line(error: BaseException) -> str:

@@ -70,3 +70,77 @@ def at_least(version: str, minimum: str) -> bool | None:
         return None
     width = max(len(have), len(need))
     return have + (0,) * (width - len(have)) >= need + (0,) * (width - len(need))
+
+
+EARLIER = {"dev": 0, "alpha": 1, "beta": 2, "rc": 3}
+"""Words that make a version one before the release of the same numbers, the earliest first."""
+PIECE = re.compile(r"[0-9]{1,18}|[a-z]+")
+CLAUSE = re.compile(r"\s*(===|==|!=|<=|>=|<|>)?\s*v?([0-9][\w.+-]*?)(\.\*)?\s*")
+Key = tuple[tuple[int, ...], ...]
+
+
+def within(version: str, specifier: str, *, series: bool = False) -> bool | None:
+    """Whether a version of a driver or a toolkit lies in a range written as for packages (`>=570.26,<580`, `8.3.RC1`).
+
+    Ordered are dotted numbers, then what stands behind them: `8.3.RC1` comes before `8.3`, `6.3.30-V1.4.1` before
+    `6.3.30-V1.4.1a`. A bare version in the range must be equal. With `series` a version of fewer numbers names all that
+    begin so, and None is the answer where some of them lie in the range and some do not.
+    """
+    answers = [_holds(version, clause, series) for clause in specifier.split(",")]
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _holds(version: str, clause: str, series: bool) -> bool | None:
+    found = CLAUSE.fullmatch(clause)
+    have = order(version)
+    if found is None or not have:
+        return None
+    sign, need, prefix = found[1] or "==", order(found[2]), found[3]
+    if prefix or (series and len(have) < len(need) and have == need[: len(have)]):
+        known = len(have) >= len(need)
+        same = have[: len(need)] == need
+        if not prefix:
+            return None
+        answer = same if known else (None if have == need[: len(have)] else False)
+        return answer if answer is None or sign != "!=" else not answer
+    have, need = _padded(have, need)
+    return {
+        "==": have == need,
+        "===": have == need,
+        "!=": have != need,
+        "<": have < need,
+        "<=": have <= need,
+        ">": have > need,
+        ">=": have >= need,
+    }[sign]
+
+
+def order(version: str) -> Key:
+    """What versions of drivers and toolkits are compared by; empty where there are no numbers.
+
+    Of a version in several parts (`5.7.1-6.2.26-V1.5`) those between the first and the last are a build's own.
+    """
+    first, *rest = version.lower().lstrip("v ").split("-")
+    pieces = PIECE.findall(first + ("." + rest[-1] if rest else ""))
+    if not pieces or not pieces[0].isdigit():
+        return ()
+    keys: list[tuple[int, ...]] = []
+    for piece in pieces:
+        if piece.isdigit():
+            keys.append((1, int(piece)))
+        elif piece in EARLIER:
+            keys.append((-1, EARLIER[piece]))
+        elif piece != "v":
+            keys.append((0, *map(ord, piece)))
+    return tuple(keys)
+
+
+def _padded(one: Key, other: Key) -> tuple[Key, Key]:
+    """Both of one length: a number that is missing is zero, anything else that is missing stands before letters."""
+    width = max(len(one), len(other))
+    pairs = [(one[n : n + 1] or ((0,),), other[n : n + 1] or ((0,),)) for n in range(width)]
+    zero = ((1, 0),)
+    same = [(zero if a == ((0,),) and b == zero else a, zero if b == ((0,),) and a == zero else b) for a, b in pairs]
+    return tuple(a[0] for a, _ in same), tuple(b[0] for _, b in same)

@@ -18,7 +18,7 @@ from diag import bundle, plugins, sources
 from diag.capture import Capture
 from diag.check import Check
 from diag.cli.options import Bounds, Live
-from diag.cli.place import config_folder, target_python
+from diag.cli.place import cache_folder, config_folder, target_python
 from diag.cli.settings import Settings
 from diag.errors import DiagError, TimeUp
 from diag.facts import Expected, Fact, LaunchCommand
@@ -47,7 +47,7 @@ def open_roots(bounds: Bounds) -> Shelf:
             raise DiagError(f"root {folder} is not a folder")
         if not plugins.is_root(folder):
             raise DiagError(f"root {folder} holds none of {', '.join(plugins.PARTS)}")
-    return Shelf(plugins.roots((*named, *bounds.root), config_folder()))
+    return Shelf(plugins.roots((*named, *bounds.root), config_folder()), cache_folder())
 
 
 def rules(shelf: Shelf) -> Loaded:

@@ -26,22 +26,23 @@ class ComponentName(Reference, frozen=True, kw_only=True):
 
     `kind`: `python`, `libc`, `driver` (the kernel driver), `build` (the runtime that torch was built for), `toolkit`
     (a local compiler toolkit), `runtime` (any other runtime of a vendor), `ranks` (tensor-parallel size), `model`,
-    `device`. `runtime` names the runtime in facts where it has another name, `vendor` whose it is.
+    `device`. `runtime` names the runtime in facts where it has another name, `vendor` whose it is, `flags` are those of
+    launches that set it.
     """
 
     name: str
     kind: Literal["python", "libc", "driver", "build", "toolkit", "runtime", "ranks", "model", "device"]
     runtime: str = ""
     vendor: str = ""
+    flags: tuple[str, ...] = ()
 
 
 class Component(Passing, frozen=True, kw_only=True):
-    """A part of a set that somebody asks about in words: a distribution, or what a `ComponentName` stands for."""
+    """A part of a set that somebody asks about in a word: `driver=570.26`, `gpu=8xH200` (which has a count)."""
 
     name: str
     version: str
-    count: int = 1
-    distribution: bool = False
+    count: int | None = None
 
 
 class Release(Reference, frozen=True, kw_only=True):

@@ -1,0 +1,98 @@
+"""The parts of a machine that versions are told of, by the names that rules and people use.
+
+A distribution goes by its own name; everything else (`driver`, `python`, the runtime that torch was built for, a
+vendor's toolkit) by a name that `ComponentName` lists. What this cannot know: which of several toolkits a program uses;
+where their versions differ, each is a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from diag.facts.bag import Facts
+from diag.facts.base import Fact
+from diag.facts.engine import LaunchArguments
+from diag.facts.host import Host
+from diag.facts.matrix import Component, ComponentName
+from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
+from diag.versions import canonical, count, satisfies, within
+
+SERIES = ("driver", "python")
+"""Kinds whose version may be told as a series alone (`535`, `3.12`)."""
+
+
+class Part(NamedTuple):
+    """One version of one part, and the fact that told it; `kind` as in `ComponentName`, or `distribution`."""
+
+    name: str
+    version: str
+    kind: str
+    fact: Fact
+
+    def lies_in(self, specifiers: tuple[str, ...]) -> bool | None:
+        """Whether the version is in one of these ranges; None where it cannot be told."""
+        if self.kind == "distribution":
+            answers = [satisfies(self.version, one) for one in specifiers]
+        else:
+            answers = [within(self.version, one, series=self.kind in SERIES) for one in specifiers]
+        return True if True in answers else None if None in answers else False
+
+
+def parts_named(facts: Facts, name: str, vendor: str = "") -> list[Part]:
+    """The parts of this name: of several distributions for a pattern, of a vendor's driver where one is meant."""
+    row = next((one for one in facts.all(ComponentName) if one.name == name), None)
+    if row is None:
+        wanted = name if any(sign in name for sign in "*?[") else canonical(name)
+        found = [one for one in facts.all(Package) if fnmatchcase(one.name, wanted)]
+        return [Part(one.name, one.version, "distribution", one) for one in found]
+    told = _told(facts, row, vendor)
+    return [*{one.version: one for one in reversed([*told])}.values()][::-1]
+
+
+def absent(facts: Facts, name: str) -> bool:
+    """Whether a part is known not to be there: not in a whole list of distributions, not what torch was built for."""
+    row = next((one for one in facts.all(ComponentName) if one.name == name), None)
+    if row:
+        builds = [one.backend for one in facts.all(TorchBuild) if one.backend]
+        return row.kind == "build" and bool(builds) and name not in builds
+    return facts.first(PackageList) is not None and not parts_named(facts, name)
+
+
+def _told(facts: Facts, row: ComponentName, vendor: str) -> Iterator[Part]:
+    for component in facts.all(Component):
+        if component.name == row.name and row.kind not in ("driver", "device"):
+            yield Part(row.name, component.version, row.kind, component)
+    for version, fact in _versions(facts, row, vendor):
+        if version:
+            yield Part(row.name, version, row.kind, fact)
+
+
+def _versions(facts: Facts, row: ComponentName, vendor: str) -> Iterator[tuple[str, Fact]]:
+    name = row.runtime or row.name
+    if row.kind == "python":
+        yield from ((one.version, one) for one in facts.all(Python))
+    elif row.kind == "libc":
+        yield from ((one.libc.removeprefix("glibc-"), one) for one in facts.all(Host) if one.libc.startswith("glibc-"))
+    elif row.kind == "driver":
+        yield from ((one.version, one) for one in facts.all(Driver) if not vendor or one.vendor == vendor)
+    elif row.kind == "ranks":
+        yield from _ranks(facts, row)
+    elif row.kind == "model":
+        yield from ((one.model, one) for one in facts.all(LaunchArguments))
+    elif row.kind == "build":
+        yield from ((one.backend_version, one) for one in facts.all(TorchBuild) if one.backend == name)
+    elif row.kind in ("runtime", "toolkit"):
+        for one in facts.all(Runtime):
+            if one.name == name and (row.kind == "runtime" or one.kind == "toolkit"):
+                yield one.version, one
+
+
+def _ranks(facts: Facts, row: ComponentName) -> Iterator[tuple[str, Fact]]:
+    """The tensor-parallel size of what starts a server; one that is not given is one."""
+    for launch in facts.all(LaunchArguments):
+        if launch.subcommand == "serve":
+            given = next((value for name, value in launch.flags if name in row.flags), "1")
+            if count(given):
+                yield given, launch
