@@ -86,9 +86,9 @@ class Undecided(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Fits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a check about versions compared and found in order: what it says, by which source, checked on which day."""
+    """What a check about versions compared and found in order: in each language, by which source, checked when."""
 
-    says: str
+    says: dict[str, str]
     source: str
     checked: str = ""
 
