@@ -37,6 +37,7 @@ from diag.engine import Examination
 from diag.errors import TimeUp
 from diag.facts import Facts, Host
 from diag.finding import Waiver
+from diag.matrix.verdict import verdicts
 from diag.plugins import Loaded, Shelf
 from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.render.words import WORDS
@@ -55,11 +56,15 @@ FREE = ("facts", "values")
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """What is asked: the command, its sources (this host where there are none), and the texts asked about, by key."""
+    """What is asked: the command, its sources, and the texts asked about, by key.
+
+    Without sources it is about this host, unless `here` is False.
+    """
 
     command: str
     sources: tuple[str, ...] = ()
     texts: dict[str, str] = {}
+    here: bool = True
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,9 @@ def examined(
 ) -> Examined:
     """The sources, judged by the rules chosen; a host's commands run while the rules are still read."""
     deadline = deadline_of(bounds)
-    opened = open_sources(asked.sources, deadline) if asked.sources else [live_host(live, deadline)]
+    opened = open_sources(asked.sources, deadline)
+    if not opened and asked.here:
+        opened.append(live_host(live, deadline))
     shelf = open_roots(bounds)
     opening(shelf)
     with ExitStack() as begun:
@@ -127,8 +134,10 @@ def examined(
 def reported(asked: Question, found: Examined, content: Content) -> Report:
     """The report of an examination, as it may leave."""
     examination, checks = found.examination, found.loaded.checks
+    today = dt.date.fromisoformat(now()[:10])
+    versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=today)
     judged = Judged(
-        facts=examination.facts,
+        facts=examination.facts.adding(versions),
         results=examination.results,
         captures=examination.captures,
         broken=(*examination.broken, *lost(found.opened)),
@@ -137,7 +146,7 @@ def reported(asked: Question, found: Examined, content: Content) -> Report:
         seconds=examination.seconds,
         waivers=found.waivers,
         ignored=found.ignored,
-        today=dt.date.fromisoformat(now()[:10]),
+        today=today,
     )
     name = ", ".join(one.name for one in found.opened if one.kind != "asked")
     source = Source(kind=found.opened[0].kind, name=name, taken_at=now())

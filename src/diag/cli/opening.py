@@ -21,7 +21,7 @@ from diag.cli.options import Bounds, Live
 from diag.cli.place import cache_folder, config_folder, target_python
 from diag.cli.settings import Settings
 from diag.errors import DiagError, TimeUp
-from diag.facts import Expected, Fact, LaunchCommand
+from diag.facts import Component, Expected, Fact, LaunchCommand
 from diag.learn import learn
 from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
@@ -32,6 +32,7 @@ ASKED_CAP = 2**17
 """Characters of what is asked about: the kernel takes no longer argument either."""
 ASKED: Mapping[str, tuple[type[Fact], str]] = {
     "launch": (LaunchCommand, "no engine is started in it, or a quote is open"),
+    "matrix": (Component, "no word of it is NAME=VALUE or NAME==VERSION"),
     "expect": (Expected, "it is not COUNTxNAME, such as 8xH200"),
 }
 """What an option must tell, and what is wrong where it does not."""
@@ -47,7 +48,10 @@ def open_roots(bounds: Bounds) -> Shelf:
             raise DiagError(f"root {folder} is not a folder")
         if not plugins.is_root(folder):
             raise DiagError(f"root {folder} holds none of {', '.join(plugins.PARTS)}")
-    return Shelf(plugins.roots((*named, *bounds.root), config_folder()), cache_folder())
+    shelf = Shelf(plugins.roots((*named, *bounds.root), config_folder()), cache_folder())
+    for folder in bounds.overlay:
+        shelf.overlay(folder)
+    return shelf
 
 
 def rules(shelf: Shelf) -> Loaded:

@@ -56,6 +56,7 @@ from diag.facts.matrix import (
     MatrixVerdict,
     Reason,
     Release,
+    Suggestion,
     TorchArchitectures,
 )
 from diag.facts.naming import device_name, device_names
@@ -140,6 +141,7 @@ __all__ = [
     "Service",
     "Setting",
     "SharedSegment",
+    "Suggestion",
     "Text",
     "TorchArchitectures",
     "TorchBuild",
