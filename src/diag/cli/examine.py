@@ -58,13 +58,15 @@ FREE = ("facts", "values")
 class Question(Struct, frozen=True, kw_only=True):
     """What is asked: the command, its sources, and the texts asked about, by key.
 
-    Without sources it is about this host, unless `here` is False.
+    Without sources it is about this host, unless `here` is False. `wanted` answers of a module's source whether it is
+    needed.
     """
 
     command: str
     sources: tuple[str, ...] = ()
     texts: dict[str, str] = {}
     here: bool = True
+    wanted: Callable[[bytes], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def examined(
     opened = open_sources(asked.sources, deadline)
     if not opened and asked.here:
         opened.append(live_host(live, deadline))
-    shelf = open_roots(bounds)
+    shelf = open_roots(bounds, asked.wanted)
     opening(shelf)
     with ExitStack() as begun:
         probes = tuple(shelf.probes.values())

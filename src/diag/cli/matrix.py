@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,14 @@ def asked(wish: Wish) -> Question:
     if wish.components:
         texts["matrix"] = f"diag matrix check {shlex.join(wish.components)}"
     sources = (wish.source,) if wish.source else ()
-    return Question(command="matrix check", sources=sources, texts=texts, here=not wish.components)
+    here = not wish.components
+    wanted = None if here or sources else partial(_needed, [f'"{key}"'.encode() for key in texts])
+    return Question(command="matrix check", sources=sources, texts=texts, here=here, wanted=wanted)
+
+
+def _needed(keys: Sequence[bytes], source: bytes) -> bool:
+    """Whether a module has a part in judging what is asked in words."""
+    return any(word in source for word in (b"verdict=", b"@deduction(", *keys))
 
 
 def known(components: Sequence[str], loaded: Loaded) -> None:
