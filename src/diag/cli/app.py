@@ -109,6 +109,31 @@ def matrix_check(
     return matrix.check(wish, output=output, content=content, bounds=bounds, live=live)
 
 
+@matrix.command("suggest")
+@click.argument("component", nargs=-1, callback=told)
+@click.option(
+    "--want", multiple=True, callback=told, metavar="WISH", help='What must be in the set: "NAME>=1.2", model=NAME.'
+)
+@FROM
+@OVERLAY
+@LAUNCH
+@grouped(output=Output, content=Content, bounds=Bounds, live=Live)
+def matrix_suggest(
+    component: tuple[str, ...],
+    want: tuple[str, ...],
+    output: Output,
+    content: Content,
+    bounds: Bounds,
+    live: Live,
+    **given: Any,
+) -> int:
+    """Find the nearest sets that work, from COMPONENTs, a text (--from) or this host, and the commands to get there."""
+    from diag.cli import matrix
+
+    wish = matrix.Wish(components=component, want=want, **given)
+    return matrix.suggest(wish, output=output, content=content, bounds=bounds, live=live)
+
+
 @app.group()
 def checks() -> None:
     """List the rules, and show what each is about."""
