@@ -17,11 +17,12 @@ from diag.facts import MatrixVerdict, Reference, Suggestion
 from diag.matrix.verdict import verdicts
 from diag.plugins import Loaded
 from diag.sources import Asked
+from diag.versions import parse
 from diag.ways import Tables, Versions, Wanted, Way, ways
 
 GOOD = ("verified", "reported", "allowed-by-metadata")
 SHOWN = 4
-"""Ways that are shown at most, one of each kind."""
+"""Ways that are shown at most."""
 MACHINE = ("driver", "python", "glibc")
 """What a way may change of the machine; without these only the versions are judged."""
 Judge = Callable[[Versions], MatrixVerdict]
@@ -53,11 +54,11 @@ def rows(loaded: Loaded) -> Tables:
 def nearest(
     given: Versions, wanted: Wanted, tables: Tables, makers: frozenset[str], decide: Judge
 ) -> tuple[list[Suggestion], dict[str, list[str]]]:
-    """The nearest ways, of each kind the cheapest, and by rule what it refused where no way was found."""
-    found: dict[str, Suggestion] = {}
+    """The nearest ways, each costlier one for what it gains, and by rule what it refused where no way was found."""
+    found: list[tuple[Way, Suggestion]] = []
     refused: dict[str, list[str]] = {}
     for way in sorted(ways(given, wanted, tables, makers), key=lambda one: one.cost):
-        if way.kind in found or len(found) == SHOWN:
+        if len(found) == SHOWN or any(_no_worse(one, way) for one in found):
             continue
         loose = {name: version for name, version in way.versions.items() if name not in MACHINE}
         for versions in (loose, way.versions):
@@ -66,8 +67,17 @@ def nearest(
                 _note(refused, verdict, way)
                 break
         else:
-            found[way.kind] = _suggested(way, verdict)
-    return list(found.values()), {} if found else refused
+            found.append((way, _suggested(way, verdict)))
+    return [one for _, one in found], {} if found else refused
+
+
+def _no_worse(found: tuple[Way, Suggestion], way: Way) -> bool:
+    """Whether a way that was found, and costs no more, gives what this one would: as new a version, as well known."""
+    one, suggestion = found
+    newer = parse(way.version), parse(one.version)
+    gains = newer[0] is not None and newer[1] is not None and newer[0] > newer[1]
+    better = way.kind == "known" and suggestion.level == GOOD[-1]
+    return not better and (way.kind == one.kind or not gains)
 
 
 def _suggested(way: Way, verdict: MatrixVerdict) -> Suggestion:

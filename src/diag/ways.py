@@ -18,7 +18,7 @@ from packaging.specifiers import SpecifierSet
 
 from diag.facts import ComponentName, EngineImage, KnownSet, Reference, Release, RuntimeDriver, Vendor
 from diag.matrix.known import alike
-from diag.versions import canonical, local, numbers, parse, public, satisfies
+from diag.versions import canonical, local, numbers, parse, public, satisfies, within
 
 COST = {"package": 1, "python": 5, "container": 20, "driver": 400}
 """What a change costs: a package before an environment, a container, a driver. Hardware is never changed."""
@@ -42,7 +42,8 @@ class Wanted(NamedTuple):
 class Way(Struct, frozen=True, kw_only=True):
     """A set of versions, what changes, the commands, and the cost.
 
-    `source` names the release or the known set that the way is made from, `kind` what has to change most.
+    `source` names the release or the known set that the way is made from, `version` is that of what was wished for,
+    `kind` what has to change most.
     """
 
     versions: dict[str, str]
@@ -50,6 +51,7 @@ class Way(Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
     cost: int = 0
     source: str
+    version: str = ""
     kind: str = "package"
 
 
@@ -147,6 +149,7 @@ def _known(given: Versions, wanted: Wanted, tables: Tables) -> Iterator[Way]:
                 commands=one.install or (f"pip install {' '.join(distributions)}",),
                 cost=sum(_cost(name, tables, image=bool(one.image)) for name in changes),
                 source=one.id,
+                version=version,
                 kind="known",
             )
 
@@ -158,44 +161,66 @@ def _on(given: Versions, known: KnownSet) -> bool:
 
 
 def _release(given: Versions, release: Release, tables: Tables) -> Iterator[Way]:
-    """A release with what it pins: its default build, and each further one that torch has, too."""
+    """A release with what it pins: its default build, and each further one that torch has, too.
+
+    What it gives a range for stays where that allows it, or goes to the oldest version allowed.
+    """
     exact = {name: pin[2:] for name, pin in release.pins.items() if PINNED.fullmatch(pin)}
-    if not release.overrides:
-        exact = {name: version for name, version in exact.items() if name in (TORCH, *given)}
     goal = {release.package: release.version, **exact, **release.pairs}
     torch = tables.release(TORCH, goal.get(TORCH, ""))
     default = torch.runtime_version if torch else ""
-    yield from _further(_base(given, goal, release, tables), given, release, tables, default)
-    for build in release.builds if torch else ():
-        if torch and build in torch.builds and build not in (default, release.runtime_version):
-            base = _base(given, {**goal, release.runtime: build}, release, tables)
-            yield from _further(base, given, release, tables, build)
+    others = [one for one in release.builds if torch and one in torch.builds and one != default]
+    ranged = {name: pin for name, pin in release.pins.items() if name in given and name not in (*goal, "python")}
+    unmet = [name for name, pin in ranged.items() if satisfies(given[name], pin) is False]
+    oldest = {name: low for name, pin in ranged.items() if (low := _lowest(pin))}
+    for moved in dict.fromkeys((tuple(unmet), tuple(ranged))):
+        lowered = {name: oldest[name] for name in moved if name in oldest}
+        for build in ("", *others):
+            whole = {**goal, **lowered, **({release.runtime: build} if build else {})}
+            base = _base(given, whole, release, tables)
+            yield from _further(base, given, release, tables, build or default)
+
+
+def _lowest(pin: str) -> str:
+    """The oldest version that a range names, where it allows it."""
+    named = re.findall(r">=\s*([\w.]+)", pin)
+    return named[0] if len(named) == 1 and satisfies(named[0], pin) else ""
 
 
 def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> Way:
-    """The set of a release on the machine as it is: what it does not pin stays where it is within its ranges."""
+    """The set of a release on the machine as it is; what the release brings anew costs nothing more."""
     build = goal.get(release.runtime, "")
-    ranges = {name: pin for name, pin in release.pins.items() if name in given and name not in (*goal, "python")}
-    unmet = {name: pin for name, pin in ranges.items() if satisfies(given[name], pin) is False}
-    kept = {name: old for name, old in given.items() if name not in unmet and tables.kind(name) != "build"}
+    kept = {name: old for name, old in given.items() if tables.kind(name) != "build"}
     changes = _changes(given, goal)
+    own = {
+        name
+        for name in changes
+        if name in given or name == release.package or name in (release.runtime, *release.pairs)
+    }
+    shown = tuple(text for name, text in changes.items() if name in own or name == TORCH or release.overrides)
     image = release.package in tables.images
     return Way(
-        versions={**kept, **goal},
-        changes=(*changes.values(), *(f"{name} {given[name]} -> {pin}" for name, pin in unmet.items())) or ("nothing",),
-        commands=_installation(release, goal, unmet, tables),
-        cost=sum(_cost(name, tables, image=image) for name in changes) + len(unmet),
+        versions={
+            **kept,
+            **{name: version for name, version in goal.items() if name in own or name == TORCH or release.overrides},
+        },
+        changes=shown or ("nothing",),
+        commands=_installation(release, goal, changes, tables),
+        cost=sum(_cost(name, tables, image=image) for name in own),
         source=f"{release.package} {release.version}",
+        version=release.version,
         kind="build" if build else "package",
     )
 
 
-def _installation(release: Release, goal: Versions, unmet: Versions, tables: Tables) -> tuple[str, ...]:
+def _installation(release: Release, goal: Versions, changes: Versions, tables: Tables) -> tuple[str, ...]:
     """The commands that install a release; a plug-in's after what it pins, which an engine's metadata would replace."""
-    named = " ".join((f'"{release.package}=={release.version}"', *(f'"{name}{pin}"' for name, pin in unmet.items())))
+    exact = {name for name, pin in release.pins.items() if PINNED.fullmatch(pin)}
     if release.overrides:
-        pinned = [f'"{name}=={goal[name]}"' for name in goal if name not in (*tables.parts, release.package)]
-        return (f"pip install {named}", f"pip install --no-deps {' '.join(pinned)}")
+        pinned = [f'"{name}=={goal[name]}"' for name in goal if name in exact]
+        return (f'pip install "{release.package}=={release.version}"', f"pip install --no-deps {' '.join(pinned)}")
+    moved = [name for name in changes if name not in (*tables.parts, release.package) and name not in exact]
+    named = " ".join(f'"{name}=={goal[name]}"' for name in (release.package, *moved))
     build = goal.get(release.runtime, "")
     backend = f" --torch-backend=cu{''.join(build.split('.'))}" if build else ""
     return (f"uv pip install {named}{backend}" if build else f"pip install {named}",)
@@ -217,7 +242,7 @@ def _further(base: Way, given: Versions, release: Release, tables: Tables, runti
         steps.append(_with(replace(base, versions=inside), {}, f"run in the image {named}", start, "container"))
     yield from steps
     oldest = tables.oldest_driver(release.runtime, runtime or release.runtime_version) if release.runtime else ""
-    if oldest and "driver" in given:
+    if oldest and within(given.get("driver", ""), f">={oldest}", series=True) is False:
         for step in steps:
             change = f"driver {given['driver']} -> {oldest} or newer"
             yield _with(step, {"driver": oldest}, change, step.commands, "driver")
