@@ -134,6 +134,17 @@ def matrix_suggest(
     return matrix.suggest(wish, output=output, content=content, bounds=bounds, live=live)
 
 
+@matrix.command("show")
+@click.argument("component", default="")
+@ROOT
+@OVERLAY
+def matrix_show(component: str, root: tuple[Path, ...], overlay: tuple[Path, ...]) -> int:
+    """Show what is known of COMPONENT: a distribution, a release (NAME==VERSION), a device (gpu=H100) or a vendor."""
+    from diag.cli import show
+
+    return show.show(component, Bounds(root=root, overlay=overlay))
+
+
 @app.group()
 def checks() -> None:
     """List the rules, and show what each is about."""
