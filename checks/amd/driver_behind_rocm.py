@@ -73,6 +73,8 @@ ROCM used to build PyTorch: 6.1.40091-a8dbc0c19
     "amd/driver-behind-rocm",
     severity="warning",
     about="amd",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Driver,),
     uses=(Package, Runtime, RuntimeDriver, TorchBuild),
     words={

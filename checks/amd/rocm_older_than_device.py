@@ -70,6 +70,8 @@ ROCM used to build PyTorch   : 7.2.26015-fc0010cf6a
     "amd/rocm-older-than-device",
     severity="warning",
     about="amd",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Accelerator,),
     uses=(Package, Runtime, TorchBuild),
     words={

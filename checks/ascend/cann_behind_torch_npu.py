@@ -67,6 +67,8 @@ class PairedToolkit(Reference, frozen=True, kw_only=True):
     "ascend/cann-behind-torch-npu",
     severity="warning",
     about="ascend",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package, Runtime),
     uses=(PairedToolkit,),
     words={

@@ -53,6 +53,8 @@ WITH = """\
     "ascend/triton-on-310p",
     severity="warning",
     about="ascend",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Accelerator, Package),
     uses=(PackageList,),
     words={

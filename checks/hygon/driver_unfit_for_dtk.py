@@ -68,6 +68,8 @@ TORCH_25_04_1 = "torch==2.4.1+das.opt1.dtk25041\nnumpy==1.26.4\n"
     "hygon/driver-unfit-for-dtk",
     severity="warning",
     about="hygon",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Driver,),
     uses=(Package, Runtime, RuntimeDriver, TorchBuild),
     words={

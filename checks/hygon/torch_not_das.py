@@ -49,6 +49,8 @@ VENDORS = "torch==2.7.1+das.opt1.dtk2604\ntorchvision==0.22.0+das.opt1.dtk2604.t
     "hygon/torch-not-das",
     severity="error",
     about="hygon",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Accelerator,),
     uses=(Package, TorchBuild),
     words={

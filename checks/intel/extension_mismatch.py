@@ -28,6 +28,8 @@ FITS = "intel-extension-for-pytorch==2.5.10+xpu\ntorch==2.5.1+cxx11.abi\n"
     "intel/extension-mismatch",
     severity="error",
     about="intel",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package,),
     uses=(TorchBuild,),
     words={

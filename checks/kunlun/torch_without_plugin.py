@@ -81,6 +81,8 @@ vllm-kunlun                       0.15.1.dev0
     "kunlun/torch-without-plugin",
     severity="error",
     about="kunlun",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Accelerator, Package),
     uses=(PackageList, TorchBuild),
     words={

@@ -59,6 +59,8 @@ VENDORS = """\
     "metax/torch-not-maca",
     severity="error",
     about="metax",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Accelerator,),
     uses=(Package, TorchBuild),
     words={

@@ -47,6 +47,8 @@ musa_runtime:
     "mthreads/sdk-behind-torch-musa",
     severity="warning",
     about="mthreads",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package, Runtime),
     words={
         "en": {

@@ -42,6 +42,8 @@ NEWER_FITS = "torch==2.9.0+musa.4.3.6\ntorch_musa==2.9.0\nmkl==2024.0.0\n"
     "mthreads/torch-musa-mismatch",
     severity="error",
     about="mthreads",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package,),
     uses=(TorchBuild,),
     words={

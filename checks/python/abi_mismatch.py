@@ -50,6 +50,8 @@ FLASH_210 = FLASH_27.replace("cu12torch2.7cxx11abiTRUE", "cu12torch2.10cxx11abiT
     "python/abi-mismatch",
     severity="error",
     about="python",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package,),
     uses=(TorchBuild,),
     words={

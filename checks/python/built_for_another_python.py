@@ -44,6 +44,8 @@ ALL_312 = """\
     "python/built-for-another-python",
     severity="error",
     about="python",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package, Python),
     words={
         "en": {

@@ -86,6 +86,8 @@ CHILD_213 = """\
     "python/companion-mismatch",
     severity="error",
     about="python",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package,),
     uses=(Requirement, Pin, PackageList),
     words={

@@ -81,6 +81,8 @@ torch==2.14.0
     "python/cuda-packages-mixed",
     severity="warning",
     about="nvidia",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package,),
     uses=(PackageList, TorchBuild),
     words={

@@ -1,8 +1,8 @@
-"""An installed engine asks for another version of a distribution than the one that is there.
+"""An installed engine, or a vendor's plug-in for one, asks for another version of a distribution than is there.
 
 ## What it finds
-Requirements of vLLM, SGLang and LMDeploy that what is installed does not meet: as the engine's own metadata states
-them, or, where a text does not hold it, as the release published them for its CUDA build.
+Requirements of vLLM, SGLang, LMDeploy and of plug-ins that what is installed does not meet: as their own metadata
+states them, or, where a text does not hold it, as the release published them (the engine's for its CUDA build).
 
 ## Why it matters
 The engine was compiled and tested with these versions. With another torch its extension modules may not load; with
@@ -11,7 +11,8 @@ another transformers, model classes are missing or behave differently.
 ## What it cannot know
 Whether the difference is meant and works. A release whose published requirements were not read, a development build and
 a build for another runtime are not judged by the published table. Of the requirements of an engine only those are
-compared that it cannot do without: not its web server, nor its telemetry.
+compared that it cannot do without: not its web server, nor its telemetry. Those that a plug-in overrides on purpose are
+not compared; a vendor's own builds of an engine are not judged at all.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from diag.api import (
     Fact,
     Facts,
     Finding,
+    Fits,
     Package,
     Pin,
     Platform,
+    Release,
     Remedy,
     Requirement,
     TorchBuild,
@@ -70,25 +73,14 @@ but you have transformers 5.4.0 which is incompatible.
 """
 
 
-def _plugged(facts: Facts) -> str:
-    """The maker whose plug-in or whose own builds stand here: they override the engine's pins on purpose."""
-    packages = facts.all(Package)
-    told: tuple[Package | TorchBuild | Engine, ...] = (*packages, *facts.all(TorchBuild), *facts.all(Engine))
-    versions = [one.version for one in told]
-    for maker in facts.all(Vendor):
-        worded = any(word in local(version) for word in maker.locals for version in versions)
-        if maker.vendor not in UPSTREAM and (worded or any(one.name in maker.packages for one in packages)):
-            return f"the stack of {maker.vendor} brings its own versions"
-    return ""
-
-
 @check(
     "python/engine-pin-violated",
     severity="warning",
     about="python",
-    needs=(Package, Engine),
-    uses=(Requirement, Pin, Platform, TorchBuild, Vendor),
-    applies=_plugged,
+    needs=(Package,),
+    uses=(Engine, Requirement, Pin, Platform, Release, TorchBuild, Vendor),
+    verdict="metadata-conflict",
+    checked="2026-11-30",
     words={
         "en": {
             "title": "What the engine asks for is not what is installed",
@@ -134,32 +126,87 @@ def _plugged(facts: Facts) -> str:
     silent=(LIST_0160,),
 )
 def engine_pin_violated(facts: Facts) -> Iterator[Answer]:
-    """Compare each requirement of an installed engine with what is there."""
-    versions = {one.name: one for one in facts.all(Engine) if one.name in ENGINES and one.version}
-    if not versions:
+    """Compare each requirement of an installed engine and of its plug-ins with what is there."""
+    plugins = _plugins(facts)
+    engines = {one.name: one for one in facts.all(Engine) if one.name in ENGINES and one.version}
+    if not engines and not plugins:
         yield Undecided(reason="the version of no engine is told")
-    for engine in versions.values():
-        asks = [one for one in _asks(facts, engine) if one.name in CORE and facts.package(one.name)]
-        if not asks:
-            yield Undecided(reason=f"what {engine.name} {engine.version} asks for is not known, or not what is there")
-        pairs = [(one, package) for one in asks if (package := facts.package(one.name)) and not _met(package, one)]
-        if pairs:
-            yield _finding(engine, pairs)
+    for plugin in plugins:
+        yield from _judged(facts, plugin, [one for one in _asks(facts, plugin) if one.name != "python"])
+    overridden = {name for plugin in plugins for one in _releases(facts, plugin.name) for name in one.overrides}
+    maker = "" if overridden else _stack(facts)
+    for engine in engines.values():
+        if maker:
+            yield Undecided(reason=f"the stack of {maker} brings its own versions")
+        else:
+            asks = [one for one in _asks(facts, engine) if one.name in CORE]
+            asks = [one for one in asks if f"{engine.name}.{one.name}" not in overridden]
+            answers = list(_judged(facts, engine, asks))
+            yield from (one for one in answers if not (plugins and isinstance(one, Undecided)))
 
 
-def _asks(facts: Facts, engine: Engine) -> list[Asks]:
-    """What the engine asks for: by its own metadata, else as its release published it for CUDA."""
+def _judged(facts: Facts, engine: Engine | Package, asks: list[Asks]) -> Iterator[Answer]:
+    """What is there against what is asked for; of what is not there nothing is said."""
+    pairs = [(one, package) for one in asks if (package := facts.package(one.name))]
+    unmet = [(one, package) for one, package in pairs if not _met(package, one)]
+    if unmet:
+        yield _finding(engine, unmet)
+    elif pairs:
+        asked = ", ".join(f"{one.name}{one.specifier}" for one, _ in pairs)
+        row = next((one for one, _ in pairs if isinstance(one, Pin)), None)
+        yield Fits(
+            says={
+                "en": f"{engine.name} {engine.version} asks for {asked}: met",
+                "zh": f"{engine.name} {engine.version} 要求 {asked}：均满足",
+            },
+            source=row.source if row else f"metadata of the installed {engine.name}",
+            checked=row.checked if row else "",
+        )
+    else:
+        yield Undecided(reason=f"what {engine.name} {engine.version} asks for is not known, or not what is there")
+
+
+def _plugins(facts: Facts) -> list[Package]:
+    """The installed plug-ins: what has releases that override pins of an engine."""
+    names = {one.package for one in facts.all(Release) if one.overrides}
+    return [one for one in facts.all(Package) if one.name in names]
+
+
+def _releases(facts: Facts, name: str) -> list[Release]:
+    return [one for one in facts.all(Release) if one.package == name]
+
+
+def _stack(facts: Facts) -> str:
+    """The maker whose own builds, or whose software beside them, stand here: they override pins on purpose."""
+    packages = facts.all(Package)
+    told: tuple[Package | TorchBuild | Engine, ...] = (*packages, *facts.all(TorchBuild), *facts.all(Engine))
+    versions = [one.version for one in told]
+    for maker in facts.all(Vendor):
+        worded = any(word in local(version) for word in maker.locals for version in versions)
+        if maker.vendor not in UPSTREAM and (worded or any(one.name in maker.packages for one in packages)):
+            return maker.vendor
+    return ""
+
+
+def _asks(facts: Facts, engine: Engine | Package) -> list[Asks]:
+    """What it asks for: by its own metadata, else as its release published it, an engine's for CUDA."""
     own = {one.name: one for one in facts.all(Requirement) if one.package == engine.name}
     if own:
         return list(own.values())
+    if engine.name in ENGINES and not _for_cuda(facts, engine):
+        return []
+    rows = [one for one in facts.all(Pin) if one.package == engine.name]
+    exact = [one for one in rows if one.version == engine.version]
+    return [*(exact or [one for one in rows if one.version == public(engine.version)])]
+
+
+def _for_cuda(facts: Facts, engine: Engine | Package) -> bool:
+    """Whether it is a release of the engine, and nothing tells of another build than that for CUDA."""
     torch = facts.package("torch")
     backends = {one.backend for one in facts.all(TorchBuild) if one.backend}
     makers = {name for one in facts.all(Platform) for name in one.present}
     cuda = backends <= {"cuda"} and makers <= {"nvidia"} and not (torch and _other(local(torch.version)))
-    if not cuda or not RELEASED.fullmatch(engine.version):
-        return []
-    rows = facts.all(Pin)
-    return [one for one in rows if (one.package, one.version) == (engine.name, public(engine.version))]
+    return cuda and bool(RELEASED.fullmatch(engine.version))
 
 
 def _other(build: str) -> bool:
@@ -172,7 +219,7 @@ def _met(package: Package, asks: Asks) -> bool:
     return satisfies(package.version, specifier) is not False
 
 
-def _finding(engine: Engine, pairs: list[tuple[Asks, Package]]) -> Finding:
+def _finding(engine: Engine | Package, pairs: list[tuple[Asks, Package]]) -> Finding:
     wanted = [f"{asks.name}{asks.specifier}" for asks, _ in pairs]
     facts: list[Fact] = [engine, *(one for pair in pairs for one in pair if not isinstance(one, Pin))]
     return Finding(

@@ -52,6 +52,8 @@ SGLANG_ON_236 = """\
     "python/glibc-below-tag",
     severity="warning",
     about="python",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package, Host),
     words={
         "en": {

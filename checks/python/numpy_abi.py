@@ -43,6 +43,8 @@ Versions of relevant libraries:
     "python/numpy-abi",
     severity="error",
     about="python",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package,),
     words={
         "en": {

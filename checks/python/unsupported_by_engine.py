@@ -24,6 +24,7 @@ from diag.api import (
     Fact,
     Facts,
     Finding,
+    Fits,
     Pin,
     Python,
     Remedy,
@@ -54,6 +55,8 @@ SGLANG_ON_312 = """\
     "python/unsupported-by-engine",
     severity="error",
     about="python",
+    verdict="metadata-conflict",
+    checked="2026-11-30",
     needs=(Python, Engine),
     uses=(Requirement, Pin),
     words={
@@ -98,7 +101,16 @@ def unsupported_by_engine(facts: Facts) -> Iterator[Answer]:
         met = None if asks is None else _met(python.version, asks.specifier)
         if asks is None or met is None:
             yield Undecided(reason=f"the Python that {engine.name} {engine.version} needs is not known")
-        elif not met:
+        elif met:
+            yield Fits(
+                says={
+                    "en": f"{engine.name} {engine.version} needs Python {asks.specifier}: met by {python.version}",
+                    "zh": f"{engine.name} {engine.version} 需要 Python {asks.specifier}：{python.version} 满足",
+                },
+                source=asks.source if isinstance(asks, Pin) else f"metadata of the installed {engine.name}",
+                checked=asks.checked if isinstance(asks, Pin) else "",
+            )
+        else:
             told: tuple[Fact, ...] = (python, asks) if isinstance(asks, Requirement) else (python, engine)
             yield Finding(
                 subject=engine.name,

@@ -95,6 +95,8 @@ $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
     "torch/built-for-another-vendor",
     severity="error",
     about="torch",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Accelerator,),
     uses=(Package, Platform, TorchBuild, Vendor),
     words={

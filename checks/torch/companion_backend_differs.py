@@ -73,6 +73,8 @@ Versions of relevant libraries:
     "torch/companion-backend-differs",
     severity="error",
     about="torch",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package,),
     uses=(TorchBuild,),
     words={

@@ -40,6 +40,8 @@ BOTH_CUDA = """\
     "torch/companion-cpu-build",
     severity="warning",
     about="torch",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Package,),
     uses=(TorchBuild,),
     words={

@@ -67,6 +67,8 @@ FROZEN_CU124 = "torch==2.6.0+cu124\nvllm==0.8.5\n"
     "torch/cpu-build-beside-accelerator",
     severity="error",
     about="torch",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Accelerator, TorchBuild),
     uses=(Package, PackageList),
     words={

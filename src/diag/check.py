@@ -39,8 +39,8 @@ class Check:
     `about` is the platform or component it concerns: where the machine is known to be something else the check is not
     applicable. `applies` may give a further reason why it is not. `needs` must be known, `uses` may be looked at.
     `literals` are the strings a text must hold for the check to want a window of it. `explains` names the findings
-    that are consequences of this one. `verdict` is what a finding says of the versions of a machine, empty for
-    a check that is not about versions.
+    that are consequences of this one. `verdict` is what a finding says of the versions of a machine, None for a
+    check that is not about versions; `checked` is the day (ISO 8601) on which its sources were read for that.
     """
 
     id: str
@@ -59,6 +59,7 @@ class Check:
     explains: tuple[str, ...] = ()
     kind: RuleKind = "check"
     verdict: Level | None = None
+    checked: str = ""
     explanation: str = ""
 
     def say(self, part: Literal["title", "summary", "cause"], language: str, values: Mapping[str, Value]) -> str:
@@ -98,6 +99,7 @@ class Options(Declared, total=False):
     applies: Callable[[Facts], str]
     explains: tuple[str, ...]
     verdict: Level
+    checked: str
 
 
 def check(id: str, **stated: Unpack[Options]) -> Callable[[Run], Check]:

@@ -33,9 +33,9 @@ class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     strength: Literal["observed", "inferred"] = "observed"
 
     @classmethod
-    def of(cls, fact: Fact, strength: Literal["observed", "inferred"] = "observed") -> Evidence:
+    def of(cls, fact: Fact) -> Evidence:
         """The fact as evidence."""
-        return cls(says=fact.says(), origin=fact.origin, strength=strength)
+        return cls(says=fact.says(), origin=fact.origin, strength="inferred" if fact.inferred else "observed")
 
     @classmethod
     def of_events(cls, events: Sequence[HardwareEvent]) -> tuple[Evidence, ...]:
@@ -86,9 +86,9 @@ class Undecided(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Fits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a check about versions compared and found in order: what it says, by which source, checked on which day."""
+    """What a check about versions compared and found in order: in each language, by which source, checked when."""
 
-    says: str
+    says: dict[str, str]
     source: str
     checked: str = ""
 

@@ -89,6 +89,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "explains": self.explains,
             "kind": kind,
             "explanation": self.cause.en,
+            "checked": max(one.seen for one in self.sources).isoformat(),
         }
 
     def _words(self, language: str) -> Words:

@@ -25,6 +25,11 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     origin: Origin
 
+    @property
+    def inferred(self) -> bool:
+        """Whether it was concluded from what was read, not read itself."""
+        return False
+
     def identity(self) -> tuple[str, str] | None:
         """What one machine has once, as (name, value): texts that differ in it are about different machines."""
         return None

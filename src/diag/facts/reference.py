@@ -29,14 +29,17 @@ class Vendor(Reference, frozen=True, kw_only=True):
 
     `pci` are vendor and class on the bus (`10de:03`: a vendor id, then how the class begins), `nodes` and `folders`
     patterns as of a shell, `modules` of the kernel, `packages` in PEP 503 form, `locals` words in the local part of a
-    version (`+das.opt1.dtk2604`), `unified` words in the names of devices whose memory is the host's. `poses_as` is the
-    vendor that tools and torch take it for. `called` is its word for a device (`npu`), `visible` are the variables that
+    version (`+das.opt1.dtk2604`), `unified` words in the names of devices whose memory is the host's.
+    `drivers` is a regular expression of the versions of its drivers, where they are numbered like no other's.
+    `poses_as` is the vendor that tools and torch take it for. `called` is its word for a device (`npu`), `visible` are
+    the variables that
     choose its devices for a process, the strongest first. `container_nodes` are patterns of device files, one of each
     of which a container must have, `container_mounts` folders of the host that it must have mounted.
     """
 
     vendor: str
     names: tuple[str, ...] = ()
+    drivers: str = ""
     pci: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()

@@ -73,7 +73,8 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
 
     `backend` is `cuda`, `rocm`, `xpu` or `cpu` (torch's words), empty where not told; `available` is what
     `torch.cuda.is_available()` answered, `answered` where; `architectures` as in `torch.cuda.get_arch_list()`;
-    `collectives` are the back ends of `torch.distributed` it was built with.
+    `collectives` are the back ends of `torch.distributed` it was built with. `basis` says what the runtime was
+    concluded from where no text tells it.
     """
 
     version: str = ""
@@ -85,6 +86,12 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
     architectures: tuple[str, ...] = ()
     cxx11_abi: bool | None = None
     collectives: tuple[str, ...] = ()
+    basis: str = ""
+
+    @property
+    def inferred(self) -> bool:
+        """Whether its runtime was concluded."""
+        return bool(self.basis)
 
     def identity(self) -> tuple[str, str] | None:
         """The same torch as the distribution of that name."""

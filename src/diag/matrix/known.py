@@ -1,0 +1,72 @@
+"""Sets that are known to work, against what a machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from diag.facts import Facts, KnownSet, Level, Platform, Reason
+from diag.facts.parts import parts_named
+from diag.matrix.when import named
+from diag.versions import public
+
+WORDS: Mapping[str, Mapping[str, str]] = {
+    "en": {"ran": "ran", "with": "with {model}", "untold": "not told here: {names}", "other": "with another model"},
+    "zh": {"ran": "已运行过", "with": "模型 {model}", "untold": "此处未提供：{names}", "other": "模型不同"},
+}
+
+
+def ran(known: KnownSet, facts: Facts, language: str) -> Reason | None:
+    """Why this machine is such a set; None where it is not, or where what makes the set is not told."""
+    if not _there(known, facts) or any(_same(facts, name, one) is False for name, one in known.beside.items()):
+        return None
+    words = WORDS[language]
+    models = [part.version for part in parts_named(facts, "model")]
+    other = bool(models and known.model) and not any(_alike(one, known.model) for one in models)
+    untold = [name for name, one in known.beside.items() if _same(facts, name, one) is None]
+    level: Level = "reported" if other else known.level
+    said = [
+        " ".join((*(f"{name} {one}" for name, one in known.versions.items()), words["ran"])),
+        *([words["with"].format(model=known.model)] if known.model else ()),
+        *([words["other"]] if other else ()),
+        *([known.result] if known.result else ()),
+        *([known.note[language]] if known.note else ()),
+        *([words["untold"].format(names=", ".join(untold))] if untold else ()),
+    ]
+    return Reason(
+        rule=f"{known.origin.capture}/{known.id}",
+        verdict=level,
+        severity="info",
+        says="; ".join(said),
+        source=known.source,
+        checked=known.checked,
+    )
+
+
+def _there(known: KnownSet, facts: Facts) -> bool:
+    """Whether the device and every version of the set are told, and equal."""
+    devices = facts.devices()
+    if known.gpu and not any(named(facts, one, known.gpu) for one in devices):
+        return False
+    if known.vendor and not any(known.vendor in one.present for one in facts.all(Platform)):
+        return False
+    return all(_same(facts, name, one) for name, one in known.versions.items())
+
+
+def _same(facts: Facts, name: str, version: str) -> bool | None:
+    """Whether a part has just this version, local parts left out unless the set names one; None where not told."""
+    told = parts_named(facts, name)
+    if not told:
+        return None
+    if any(part.version == version for part in told):
+        return True
+    if "+" in version:
+        return False
+    answers = [part._replace(version=public(part.version)).lies_in((f"=={version}",)) for part in told]
+    return True if True in answers else None if None in answers else False
+
+
+def _alike(asked: str, known: str) -> bool:
+    """Whether a model that is asked about is the one of the set: the same words in the last part of its name."""
+    one, other = (text.rstrip("/").rpartition("/")[2].lower().replace("_", "-") for text in (asked, known))
+    return fnmatchcase(other, one) or one in other or other in one
