@@ -119,7 +119,6 @@ V100_CU128 = """\
 Torch version: 2.11.0+cu128
 CUDA available: True
 CUDA version: 12.8
-torch==2.11.0+cu128
 """
 ENV_V100_CU126 = """\
 Collecting environment information...
@@ -187,9 +186,9 @@ SHOWN = 3
         Remedy(
             key="fitting-build",
             title={
-                "en": "Install a build of torch that has {architecture}, and the engine's build for the same runtime: "
-                "{fitting}",
-                "zh": "安装包含 {architecture} 的 torch 构建，以及面向相同运行时的推理引擎构建：{fitting}",
+                "en": "Install a build of torch whose code runs on {architecture}, and the engine's build for the same "
+                "runtime: {fitting}",
+                "zh": "安装代码可在 {architecture} 上运行的 torch 构建，以及面向相同运行时的推理引擎构建：{fitting}",
             },
             safety="manual",
             verify='python -c "import torch; print(torch.cuda.get_arch_list())"',
@@ -240,14 +239,16 @@ def architecture_missing(facts: Facts) -> Iterator[Answer]:
     if build is None or not known:
         yield Undecided(reason="the architectures of torch and of a device are not both told")
         return
-    judged, sources, lacking = [], [], False
+    judged, sources = [], []
+    lacking: dict[tuple[str, str], list[Accelerator]] = {}
     for device, architecture in known:
         lists = _lists(facts, build, device, architecture)
         if lists and not any(_runs(architecture, one) for one, _ in lists):
-            lacking = True
-            yield _finding(facts, device, architecture, build, lists)
+            lacking.setdefault((device.name, architecture), []).append(device)
         judged += [architecture] if lists else []
         sources += [row for _, row in lists if row]
+    for (_, architecture), alike in lacking.items():
+        yield _finding(facts, alike, architecture, build)
     if not judged:
         yield Undecided(reason="for which architectures a build of torch for this runtime holds code is not known")
     elif not lacking:
@@ -322,21 +323,26 @@ def _released(facts: Facts, build: TorchBuild) -> bool:
     return bool(RELEASED.fullmatch(build.version)) and (bool(local(build.version)) or listed) and not windows
 
 
-def _finding(facts: Facts, device: Accelerator, architecture: str, build: TorchBuild, lists: list[Listed]) -> Finding:
+def _finding(facts: Facts, alike: list[Accelerator], architecture: str, build: TorchBuild) -> Finding:
+    """One for all devices of a name; they are named where there is one."""
+    device, lists = alike[0], _lists(facts, build, alike[0], architecture)
     version = build.version or next((one.version for one in facts.all(TorchBuild) if one.version), "")
     fitting = _fitting(facts, build.backend, public(version), architecture)
     sure = build.architectures or (local(version) and not any(row and row.doubt for _, row in lists))
+    runtime = (
+        f" ({CALLED[build.backend]} {build.backend_version})" if build.backend_version and not local(version) else ""
+    )
     return Finding(
         values={
             "device": device.name,
             "architecture": architecture,
-            "torch": f"{version} " if version else "",
+            "torch": f"{version}{runtime} ".lstrip() if version or runtime else "",
             "supported": " ".join(lists[0][0]),
             "fitting": fitting,
         },
-        subject=f"device {device.index}" if device.index is not None else "",
+        subject=f"device {device.index}" if device.index is not None and len(alike) == 1 else "",
         confidence="high" if sure and not build.inferred else "medium",
-        evidence=(Evidence.of(device), Evidence.of(build)),
+        evidence=(*{one.origin: Evidence.of(one) for one in alike}.values(), Evidence.of(build)),
         remedies=("fitting-build",) if fitting else ("newer-torch",),
     )
 
