@@ -134,7 +134,7 @@ def named(facts: Facts, device: Accelerator, patterns: Iterable[str]) -> bool | 
 
 
 def bare(facts: Facts, device: Accelerator) -> str:
-    """The name of a device without its maker's word: `NVIDIA H200` is `H200`."""
+    """The name of a device without its maker's word: what stands behind the maker's word."""
     makers = {one.vendor for one in facts.all(Vendor)}
     word, _, rest = device.name.partition(" ")
     return rest if rest and word.lower() in makers else device.name
