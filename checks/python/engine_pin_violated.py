@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 from diag.api import (
     Answer,
+    Component,
     Engine,
     Evidence,
     Fact,
@@ -78,7 +79,7 @@ but you have transformers 5.4.0 which is incompatible.
     severity="warning",
     about="python",
     needs=(Package,),
-    uses=(Engine, Requirement, Pin, Platform, Release, TorchBuild, Vendor),
+    uses=(Component, Engine, Requirement, Pin, Platform, Release, TorchBuild, Vendor),
     verdict="metadata-conflict",
     checked="2026-11-30",
     words={
@@ -152,18 +153,24 @@ def _judged(facts: Facts, engine: Engine | Package, asks: list[Asks]) -> Iterato
     if unmet:
         yield _finding(engine, unmet)
     elif pairs:
-        asked = ", ".join(f"{one.name}{one.specifier}" for one, _ in pairs)
-        row = next((one for one, _ in pairs if isinstance(one, Pin)), None)
-        yield Fits(
-            says={
-                "en": f"{engine.name} {engine.version} asks for {asked}: met",
-                "zh": f"{engine.name} {engine.version} 要求 {asked}：均满足",
-            },
-            source=row.source if row else f"metadata of the installed {engine.name}",
-            checked=row.checked if row else "",
-        )
+        yield _fits(engine, [one for one, _ in pairs], ("met", "均满足"))
+    elif asks and facts.first(Component):
+        yield _fits(engine, asks, ("nothing else is asked about", "未询问其他版本"))
     else:
         yield Undecided(reason=f"what {engine.name} {engine.version} asks for is not known, or not what is there")
+
+
+def _fits(engine: Engine | Package, asks: list[Asks], how: tuple[str, str]) -> Fits:
+    asked = ", ".join(f"{one.name}{one.specifier}" for one in asks)
+    row = next((one for one in asks if isinstance(one, Pin)), None)
+    return Fits(
+        says={
+            "en": f"{engine.name} {engine.version} asks for {asked}: {how[0]}",
+            "zh": f"{engine.name} {engine.version} 要求 {asked}：{how[1]}",
+        },
+        source=row.source if row else f"metadata of the installed {engine.name}",
+        checked=row.checked if row else "",
+    )
 
 
 def _plugins(facts: Facts) -> list[Package]:

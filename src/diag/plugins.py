@@ -20,7 +20,7 @@ from typing import Any
 from diag import facts
 from diag.check import Check
 from diag.documents import Documents, cache_file
-from diag.errors import PASSING
+from diag.errors import PASSING, DiagError
 from diag.facts import Fact, Reference
 from diag.finding import LANGUAGES, SEVERITIES, Broken
 from diag.probe import Deduction, Probe
@@ -42,7 +42,7 @@ class Later:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Everything the roots hold, by id."""
+    """Everything the roots hold, by id; `overlaid` are the rows of the matrix that overlays replaced or added."""
 
     probes: Mapping[str, Probe] = field(default_factory=dict)
     checks: Mapping[str, Check] = field(default_factory=dict)
@@ -51,6 +51,7 @@ class Loaded:
     later: tuple[Later, ...] = ()
     templates: Mapping[str, Path] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
+    overlaid: frozenset[str] = frozenset()
 
     @cached_property
     def tellers(self) -> Mapping[type[Fact], list[str]]:
@@ -116,10 +117,13 @@ def templates(root: Path) -> dict[str, Path]:
 class Shelf:
     """The roots, opened: what says which texts to take is loaded at once, the rules and their data when asked for.
 
-    So the commands of a host can run while its rules are still read. `cache` is a folder where YAML is kept parsed.
+    So the commands of a host can run while its rules are still read. `cache` is a folder where YAML is kept parsed;
+    `wanted` answers of a module's source whether it is needed, None where all are.
     """
 
-    def __init__(self, folders: Iterable[Path], cache: Path | None = None) -> None:
+    def __init__(
+        self, folders: Iterable[Path], cache: Path | None = None, wanted: Callable[[bytes], bool] | None = None
+    ) -> None:
         folders = list(folders)
         self.probes: dict[str, Probe] = {}
         self.templates: dict[str, Path] = {}
@@ -129,6 +133,9 @@ class Shelf:
         self._later: list[Later] = []
         self._kinds: dict[str, type[Reference]] = dict(_references(vars(facts)))
         self._broken: list[Broken] = []
+        self._overlays: list[tuple[Path, str]] = []
+        self._overlaid: set[str] = set()
+        self._wanted = wanted
         self._documents = Documents(cache_file(cache, folders))
         self._opened = [self._open(root, f"diag_root_{number}") for number, root in enumerate(folders)]
 
@@ -138,6 +145,8 @@ class Shelf:
         while self._opened:
             self._add_rules(self._opened.pop(0))
         self._documents.keep()
+        for path, slug in self._overlays:
+            self._lay_over(path, slug)
         return Loaded(
             self.probes,
             self._checks,
@@ -146,7 +155,16 @@ class Shelf:
             tuple(self._later),
             self.templates,
             tuple(self._broken),
+            frozenset(self._overlaid),
         )
+
+    def overlay(self, folder: Path) -> None:
+        """Let the rows in a folder of files like those of `kb/matrix` replace the roots' of the same id."""
+        paths = _files(folder, ".yaml")
+        if not paths:
+            raise DiagError(f"overlay {folder}: no .yaml in it")
+        for path in paths:
+            self._overlays.append((path, _slug(path, folder)))
 
     def _open(self, root: Path, name: str) -> _Opened:
         """Keep the probes and deductions of a root's modules; its checks wait, and so do the modules of rules alone."""
@@ -157,7 +175,10 @@ class Shelf:
             if not os.access(part, os.R_OK | os.X_OK):
                 self._broken.append(Broken(where=str(part), error="PermissionError: it cannot be read"))
         for path in _files(root / "checks", ".py"):
-            if _holds_rules_alone(path):
+            source = _source(path)
+            if self._wanted and not self._wanted(source):
+                continue
+            if _holds_rules_alone(source):
                 opened.rules.append(path)
             else:
                 self._attempt(path, lambda path=path: self._add_module(path, opened))
@@ -185,7 +206,23 @@ class Shelf:
 
         document = self._documents.read(path)
         self._keep_checks(rows.checks(document, slug))
-        self._later.append(Later(path, rows.BESIDE, cache(lambda: tuple(rows.facts(document, slug)))))
+        told = rows.facts(document, f"matrix/{slug}")
+        own = cache(lambda: tuple(one for one in told if rows.key(one) not in self._overlaid))
+        self._later.append(Later(path, rows.BESIDE, own))
+
+    def _lay_over(self, path: Path, slug: str) -> None:
+        from diag.matrix import rows
+
+        try:
+            document = Documents(None).read(path)
+            checks, told = list(rows.checks(document, slug)), tuple(rows.facts(document, f"overlay/{slug}"))
+        except Exception as error:
+            raise DiagError(f"overlay {path}: {_line(error)}") from error
+        for one in checks:
+            self._checks.pop(one.id, None)
+        self._keep_checks(checks)
+        self._overlaid |= {one.id for one in checks} | {rows.key(one) for one in told}
+        self._later.append(Later(path, rows.BESIDE, lambda: told))
 
     def _refer(self, path: Path, slug: str) -> None:
         from diag import kb
@@ -233,12 +270,15 @@ class Shelf:
             raise ValueError(f"{key!r} is already held by an earlier file{f' than {path.name}' if path else ''}")
 
 
-def _holds_rules_alone(path: Path) -> bool:
-    """Whether a module only makes checks, as its source says: it can wait until they are asked for."""
+def _source(path: Path) -> bytes:
     try:
-        source = path.read_bytes()
-    except OSError:
-        return False
+        return path.read_bytes()
+    except OSError:  # loading it will say so
+        return b""
+
+
+def _holds_rules_alone(source: bytes) -> bool:
+    """Whether a module only makes checks, as its source says: it can wait until they are asked for."""
     return b"@check(" in source and not any(word in source for word in (b"robe(", b"eduction("))
 
 

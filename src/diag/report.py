@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from msgspec import Struct, field, json
+from msgspec import Struct, convert, field, json
 from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.check import Check, filled
-from diag.facts import Fact, Facts, Platform, Reference, Text, Vendor
+from diag.facts import Fact, Facts, MatrixVerdict, Platform, Reference, Text, Vendor
 from diag.finding import (
     CONFIDENCES,
     SEVERITIES,
@@ -154,6 +154,11 @@ class Report(Struct, frozen=True, kw_only=True):
     captures: tuple[ReportedCapture, ...] = ()
     broken: tuple[Broken, ...] = ()
     seconds: dict[str, float] = {}
+
+    @property
+    def versions(self) -> list[MatrixVerdict]:
+        """The verdicts on the versions of each machine."""
+        return convert(self.facts.get("MatrixVerdict", []), list[MatrixVerdict])
 
     def count(self, status: Status) -> int:
         """How many results have this status."""

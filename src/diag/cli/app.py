@@ -10,8 +10,10 @@ import click
 from diag import __version__
 from diag.cli.options import (
     EXPECT,
+    FROM,
     LAUNCH,
     NO_REDACT,
+    OVERLAY,
     ROOT,
     TIMEOUT,
     Bounds,
@@ -81,6 +83,66 @@ def render(document: Path, output: Output) -> int:
     from diag.cli import emit
 
     return emit.rerender(document, output)
+
+
+@app.group()
+def matrix() -> None:
+    """Judge a set of versions, find the way to one that works, show what is known."""
+
+
+@matrix.command("check")
+@click.argument("component", nargs=-1, callback=told)
+@FROM
+@OVERLAY
+@LAUNCH
+@grouped(output=Output, content=Content, bounds=Bounds, live=Live)
+def matrix_check(
+    component: tuple[str, ...], output: Output, content: Content, bounds: Bounds, live: Live, **given: Any
+) -> int:
+    """Judge the versions of this host, of a text (--from), or a set named by COMPONENTs.
+
+    A COMPONENT is NAME==VERSION, gpu=8xH200, driver=570.124.06, python=3.12, glibc=2.31, cuda=12.8, dtk=26.04, …
+    """
+    from diag.cli import matrix
+
+    wish = matrix.Wish(components=component, **given)
+    return matrix.check(wish, output=output, content=content, bounds=bounds, live=live)
+
+
+@matrix.command("suggest")
+@click.argument("component", nargs=-1, callback=told)
+@click.option(
+    "--want", multiple=True, callback=told, metavar="WISH", help='What must be in the set: "NAME>=1.2", model=NAME.'
+)
+@FROM
+@OVERLAY
+@LAUNCH
+@grouped(output=Output, content=Content, bounds=Bounds, live=Live)
+def matrix_suggest(
+    component: tuple[str, ...],
+    want: tuple[str, ...],
+    output: Output,
+    content: Content,
+    bounds: Bounds,
+    live: Live,
+    **given: Any,
+) -> int:
+    """Find the nearest sets that work, from COMPONENTs, a text (--from) or this host, and the commands to get there."""
+    from diag.cli import matrix
+
+    wish = matrix.Wish(components=component, want=want, **given)
+    return matrix.suggest(wish, output=output, content=content, bounds=bounds, live=live)
+
+
+@matrix.command("show")
+@click.argument("component", default="")
+@ROOT
+@OVERLAY
+def matrix_show(component: str, root: tuple[Path, ...], overlay: tuple[Path, ...]) -> int:
+    """Show what is known of COMPONENT: a distribution, a release (NAME==VERSION), a device (gpu=H100) or a vendor."""
+    from diag.cli import show
+
+    return show.show(component, Bounds(root=root, overlay=overlay))
 
 
 @app.group()

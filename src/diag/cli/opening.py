@@ -7,9 +7,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -21,7 +21,7 @@ from diag.cli.options import Bounds, Live
 from diag.cli.place import cache_folder, config_folder, target_python
 from diag.cli.settings import Settings
 from diag.errors import DiagError, TimeUp
-from diag.facts import Expected, Fact, LaunchCommand
+from diag.facts import Component, Expected, Fact, LaunchCommand
 from diag.learn import learn
 from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
@@ -32,6 +32,7 @@ ASKED_CAP = 2**17
 """Characters of what is asked about: the kernel takes no longer argument either."""
 ASKED: Mapping[str, tuple[type[Fact], str]] = {
     "launch": (LaunchCommand, "no engine is started in it, or a quote is open"),
+    "matrix": (Component, "no word of it is NAME=VALUE or NAME==VERSION"),
     "expect": (Expected, "it is not COUNTxNAME, such as 8xH200"),
 }
 """What an option must tell, and what is wrong where it does not."""
@@ -39,7 +40,7 @@ GRACE = 2.0
 """Seconds that children and readers have, beyond the bound, to come to the end they were told of."""
 
 
-def open_roots(bounds: Bounds) -> Shelf:
+def open_roots(bounds: Bounds, wanted: Callable[[bytes], bool] | None = None) -> Shelf:
     """The roots in order: bundled, installed, the user's, and those named."""
     named = [Path(one) for one in os.environ.get("DIAG_ROOTS", "").split(os.pathsep) if one]
     for folder in (*named, *bounds.root):
@@ -47,7 +48,10 @@ def open_roots(bounds: Bounds) -> Shelf:
             raise DiagError(f"root {folder} is not a folder")
         if not plugins.is_root(folder):
             raise DiagError(f"root {folder} holds none of {', '.join(plugins.PARTS)}")
-    return Shelf(plugins.roots((*named, *bounds.root), config_folder()), cache_folder())
+    shelf = Shelf(plugins.roots((*named, *bounds.root), config_folder()), cache_folder(), wanted)
+    for folder in bounds.overlay:
+        shelf.overlay(folder)
+    return shelf
 
 
 def rules(shelf: Shelf) -> Loaded:
@@ -156,6 +160,11 @@ def asked_about(texts: Mapping[str, str], loaded: Loaded) -> sources.Asked:
         if told.first(kind) is None:
             raise DiagError(f"--{key}: {mistake}")
     return asked
+
+
+def today() -> date:
+    """The day in UTC."""
+    return datetime.now(timezone.utc).date()
 
 
 def now() -> str:

@@ -60,6 +60,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     root: tuple[Path, ...] = ()
+    overlay: tuple[Path, ...] = ()
     timeout: float | None = None
 
 
@@ -78,6 +79,16 @@ TIMEOUT = click.option(
 )
 LAUNCH = click.option("--launch", metavar="COMMAND", help='What is about to be started: "ENGINE serve MODEL …".')
 EXPECT = click.option("--expect", metavar="COUNTxNAME", help='Accelerators that must be there: "8xH200".')
+FROM = click.option(
+    "--from", "source", callback=told, metavar="FILE", help="Judge what this text or bundle tells, - for stdin."
+)
+OVERLAY = click.option(
+    "--overlay",
+    callback=place,
+    multiple=True,
+    metavar="DIR",
+    help="Rows of a site's own, in files like those of kb/matrix: they replace ours of the same id.",
+)
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Leave names, addresses and secrets as they were read.")
 OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
     Output: (
@@ -139,7 +150,7 @@ def grouped(**groups: type[Struct]) -> Callable[[C], C]:
         @functools.wraps(function)
         def command(**given: Any) -> int:
             taken = {
-                name: group(**{field: given.pop(field) for field in group.__struct_fields__})
+                name: group(**{field: given.pop(field) for field in group.__struct_fields__ if field in given})
                 for name, group in groups.items()
             }
             return function(**given, **taken)

@@ -93,6 +93,18 @@ class KnownSet(Reference, frozen=True, kw_only=True):
     note: dict[str, str] = field(default_factory=dict)
 
 
+class EngineImage(Reference, frozen=True, kw_only=True):
+    """The image that is published for each release of a distribution, and the command that starts it.
+
+    `{version}` and `{image}` in them are to be filled; `vendor` is the maker of the devices it is for.
+    """
+
+    package: str
+    image: str
+    vendor: str
+    start: str
+
+
 class DeviceModel(Reference, frozen=True, kw_only=True):
     """A model of accelerator: the names it goes by, its architecture, and its figures where known.
 
@@ -151,13 +163,31 @@ class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     checked: str
 
 
+class Suggestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A way to a set that works: what changes (`torch 2.9.1 -> 2.11.0`), the commands, and how well it is known."""
+
+    changes: tuple[str, ...]
+    commands: tuple[str, ...] = ()
+    level: Level
+    says: str = ""
+    source: str = ""
+    checked: str = ""
+
+
 class MatrixVerdict(Passing, frozen=True, kw_only=True):
     """The verdict on the versions of one machine: what was judged, every reason, and what limits the answer.
 
-    `components` are the parts by name; `notes` say what was not known, and how old the data is.
+    `components` are the parts by name; `notes` say what was not known, and how old the data is; `suggestions` lead to
+    sets that work, the nearest first.
     """
 
     verdict: Level
     components: dict[str, str] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+
+    @property
+    def deciding(self) -> tuple[Reason, ...]:
+        """The reasons that stand behind the verdict."""
+        return tuple(one for one in self.reasons if one.verdict == self.verdict)

@@ -64,7 +64,7 @@ class Fault(Rule, frozen=True, kw_only=True):
 
     def not_applicable(self, facts: Facts) -> str:
         """Why the row does not concern this machine: a distribution of it is known not to be installed."""
-        gone = [name for name in self.when.names() if absent(facts, name)]
+        gone = [name for name in self.when.ranges() if absent(facts, name)]
         return f"{', '.join(gone)} not here" if gone else ""
 
     def run(self, facts: Facts) -> Iterator[Answer]:
@@ -103,16 +103,24 @@ def checks(document: Document, slug: str) -> Iterator[Check]:
                 run=fault.run,
                 applies=fault.not_applicable,
                 verdict=KNOWN_BAD,
+                ranges=fault.when.ranges(),
                 **fault.stated("matrix"),
             )
 
 
-def facts(document: Document, slug: str) -> Iterator[Reference]:
-    """The releases of a file, with their pins, and its sets that are known to work."""
+def key(fact: Reference) -> str:
+    """What a row that an overlay has as well is known by."""
+    if isinstance(fact, Release | Pin):
+        return f"{fact.package}=={fact.version}"
+    return f"set {fact.id}" if isinstance(fact, KnownSet) else ""
+
+
+def facts(document: Document, capture: str) -> Iterator[Reference]:
+    """The releases of a file, with their pins, and its sets that are known to work; `capture` names the file."""
     content = document.content
     subject = convert(content.value, Subject)
     for row, line in zip(subject.releases, content.lines.get("releases", ()), strict=False):
-        release = _fact({**subject.common, **row}, Release, slug, line)
+        release = _fact({**subject.common, **row}, Release, capture, line)
         yield release
         for name, specifier in release.pins.items():
             yield Pin(
@@ -126,9 +134,9 @@ def facts(document: Document, slug: str) -> Iterator[Reference]:
             )
     for row, line in zip(subject.cases, content.lines.get("cases", ()), strict=False):
         if row.get("level", KNOWN_BAD) != KNOWN_BAD:
-            yield _fact(row, KnownSet, slug, line)
+            yield _fact(row, KnownSet, capture, line)
 
 
-def _fact(row: Mapping[str, Any], kind: type[R], slug: str, line: int) -> R:
-    origin = Origin(capture=f"matrix/{slug}", line=line)
+def _fact(row: Mapping[str, Any], kind: type[R], capture: str, line: int) -> R:
+    origin = Origin(capture=capture, line=line)
     return convert({"origin": to_builtins(origin), **row}, kind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from diag.facts import MatrixVerdict
 from diag.render import Look
 from diag.render.words import WORDS, counted, judged, waiver
 from diag.report import Report, ReportedFinding
@@ -21,6 +22,12 @@ STYLES = {
     "error": "bold red",
     "warning": "bold yellow",
     "info": "bold cyan",
+    "known-bad": "bold red",
+    "verified": "bold green",
+    "reported": "green",
+    "metadata-conflict": "bold yellow",
+    "allowed-by-metadata": "green",
+    "unknown": "bold magenta",
     "command": "cyan",
     "faint": "dim",
 }
@@ -45,7 +52,7 @@ def render(report: Report, look: Look) -> str:
 
 def _rows(report: Report) -> Iterator[Row]:
     words = WORDS[report.language]
-    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
+    yield from _head(report, words)
     for reason in report.incomplete:
         yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])
     if report.untouched:
@@ -55,6 +62,9 @@ def _rows(report: Report) -> Iterator[Row]:
     for finding in report.findings:
         yield Row("", "")
         yield from _finding(finding, report.language)
+    for verdict in report.versions:
+        yield Row("", "")
+        yield from _versions(verdict, words)
     yield from _machine(report, words)
     yield Row("", "")
     for result in report.results:
@@ -64,6 +74,15 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row(f"{words['broken']}: ", f"{one.where}: {one.error}", STYLES["warning"])
     spent = f" ({sum(report.seconds.values()):.2f} s)"
     yield Row("", judged(report) + spent, text_style=STYLES["faint"])
+
+
+def _head(report: Report, words: dict[str, str]) -> Iterator[Row]:
+    """The answer in one line: of a question about versions their verdict."""
+    for one in report.versions if report.command.startswith("matrix") else ():
+        parts = ", ".join(f"{name} {version}" for name, version in one.components.items())
+        yield Row(f"{words[one.verdict].upper()}  ", parts, STYLES[one.verdict])
+        return
+    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
 
 
 def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
@@ -87,6 +106,23 @@ def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
             yield from (Row("      ", line, text_style=STYLES["command"]) for line in command.splitlines())
         if remedy.verify:
             yield Row(f"      {words['verify']}: ", remedy.verify, text_style=STYLES["command"])
+
+
+def _versions(verdict: MatrixVerdict, words: dict[str, str]) -> Iterator[Row]:
+    scope = f" ({verdict.origin.scope})" if verdict.origin.scope else ""
+    yield Row("", f"{words['versions']}{scope}: {words[verdict.verdict]}", text_style=STYLES[verdict.verdict])
+    for one in verdict.reasons:
+        where = ", ".join(filter(None, (one.source, one.checked)))
+        yield Row(f"  {words[one.verdict]}: ", one.says, STYLES[one.verdict])
+        yield Row("     ", f"{one.rule}{f' ({where})' if where else ''}", text_style=STYLES["faint"])
+    for note in verdict.notes:
+        yield Row(f"  {words['note']}: ", note, STYLES["warning"])
+    for number, way in enumerate(verdict.suggestions, 1):
+        yield Row(f"  {words['way']} {number}: ", f"{'; '.join(way.changes)} ({words[way.level]})", STYLES[way.level])
+        if way.says:
+            yield Row("     ", way.says, text_style=STYLES["faint"])
+        for command in way.commands:
+            yield from (Row("      ", line, text_style=STYLES["command"]) for line in command.splitlines())
 
 
 def _machine(report: Report, words: dict[str, str]) -> Iterator[Row]:
