@@ -119,18 +119,12 @@ def matrix_check(
 @LAUNCH
 @grouped(output=Output, content=Content, bounds=Bounds, live=Live)
 def matrix_suggest(
-    component: tuple[str, ...],
-    want: tuple[str, ...],
-    output: Output,
-    content: Content,
-    bounds: Bounds,
-    live: Live,
-    **given: Any,
+    component: tuple[str, ...], output: Output, content: Content, bounds: Bounds, live: Live, **given: Any
 ) -> int:
     """Find the nearest sets that work, from COMPONENTs, a text (--from) or this host, and the commands to get there."""
     from diag.cli import matrix
 
-    wish = matrix.Wish(components=component, want=want, **given)
+    wish = matrix.Wish(components=component, **given)
     return matrix.suggest(wish, output=output, content=content, bounds=bounds, live=live)
 
 

@@ -19,7 +19,7 @@ from diag.errors import DiagError
 from diag.facts import DeviceModel, KnownSet, Release, TorchArchitectures, Vendor
 from diag.plugins import Loaded
 from diag.suggest import rows
-from diag.versions import canonical
+from diag.versions import canonical, satisfies
 from diag.ways import Tables
 
 PIPED = 200
