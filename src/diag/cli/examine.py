@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
@@ -27,6 +26,7 @@ from diag.cli.opening import (
     open_sources,
     rules,
     selected,
+    today,
     within,
 )
 from diag.cli.options import Bounds, Content, Live, Output
@@ -136,8 +136,8 @@ def examined(
 def reported(asked: Question, found: Examined, content: Content) -> Report:
     """The report of an examination, as it may leave."""
     examination, checks = found.examination, found.loaded.checks
-    today = dt.date.fromisoformat(now()[:10])
-    versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=today)
+    day = today()
+    versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=day)
     judged = Judged(
         facts=examination.facts.adding(versions),
         results=examination.results,
@@ -148,10 +148,10 @@ def reported(asked: Question, found: Examined, content: Content) -> Report:
         seconds=examination.seconds,
         waivers=found.waivers,
         ignored=found.ignored,
-        today=today,
+        today=day,
     )
-    name = ", ".join(one.name for one in found.opened if one.kind != "asked")
-    source = Source(kind=found.opened[0].kind, name=name, taken_at=now())
+    names = [one.name for one in found.opened if one.kind != "asked"] or [one.name for one in found.opened]
+    source = Source(kind=found.opened[0].kind, name=", ".join(names), taken_at=now())
     report = assemble(judged, checks, language=content.lang, tool=__version__, command=asked.command, source=source)
     return report if content.no_redact else redacted(report, known(found))
 

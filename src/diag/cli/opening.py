@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -160,6 +160,11 @@ def asked_about(texts: Mapping[str, str], loaded: Loaded) -> sources.Asked:
         if told.first(kind) is None:
             raise DiagError(f"--{key}: {mistake}")
     return asked
+
+
+def today() -> date:
+    """The day in UTC."""
+    return datetime.now(timezone.utc).date()
 
 
 def now() -> str:

@@ -93,6 +93,18 @@ class KnownSet(Reference, frozen=True, kw_only=True):
     note: dict[str, str] = field(default_factory=dict)
 
 
+class EngineImage(Reference, frozen=True, kw_only=True):
+    """The image that is published for each release of a distribution, and the command that starts it.
+
+    `{version}` and `{image}` in them are to be filled; `vendor` is the maker of the devices it is for.
+    """
+
+    package: str
+    image: str
+    vendor: str
+    start: str
+
+
 class DeviceModel(Reference, frozen=True, kw_only=True):
     """A model of accelerator: the names it goes by, its architecture, and its figures where known.
 

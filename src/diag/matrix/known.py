@@ -22,7 +22,7 @@ def ran(known: KnownSet, facts: Facts, language: str) -> Reason | None:
         return None
     words = WORDS[language]
     models = [part.version for part in parts_named(facts, "model")]
-    other = bool(models and known.model) and not any(_alike(one, known.model) for one in models)
+    other = bool(models and known.model) and not any(alike(one, known.model) for one in models)
     untold = [name for name, one in known.beside.items() if _same(facts, name, one) is None]
     level: Level = "reported" if other else known.level
     said = [
@@ -66,7 +66,9 @@ def _same(facts: Facts, name: str, version: str) -> bool | None:
     return True if True in answers else None if None in answers else False
 
 
-def _alike(asked: str, known: str) -> bool:
-    """Whether a model that is asked about is the one of the set: the same words in the last part of its name."""
+def alike(asked: str, known: str) -> bool:
+    """Whether a model that is asked about, empty for any, is the one of a set: the same words in its own name."""
+    if not asked or not known:
+        return not asked
     one, other = (text.rstrip("/").rpartition("/")[2].lower().replace("_", "-") for text in (asked, known))
     return fnmatchcase(other, one) or one in other or other in one

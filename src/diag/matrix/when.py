@@ -79,9 +79,9 @@ class When(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for name, pattern in self.variables.items():
             yield _variable(facts, name, pattern)
 
-    def names(self) -> tuple[str, ...]:
-        """The parts whose versions the row asks for."""
-        return (*self.versions, *self.differs)
+    def ranges(self) -> dict[str, tuple[str, ...]]:
+        """The ranges of versions that the row is about, by the name of the part; any version of two that differ."""
+        return {**dict.fromkeys(self.differs, ()), **{name: _several(one) for name, one in self.versions.items()}}
 
     def _devices(self, facts: Facts, about: str) -> Answer:
         """One device must meet all that is asked of devices."""

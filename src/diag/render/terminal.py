@@ -52,7 +52,7 @@ def render(report: Report, look: Look) -> str:
 
 def _rows(report: Report) -> Iterator[Row]:
     words = WORDS[report.language]
-    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
+    yield from _head(report, words)
     for reason in report.incomplete:
         yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])
     if report.untouched:
@@ -74,6 +74,15 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row(f"{words['broken']}: ", f"{one.where}: {one.error}", STYLES["warning"])
     spent = f" ({sum(report.seconds.values()):.2f} s)"
     yield Row("", judged(report) + spent, text_style=STYLES["faint"])
+
+
+def _head(report: Report, words: dict[str, str]) -> Iterator[Row]:
+    """The answer in one line: of a question about versions their verdict."""
+    for one in report.versions if report.command.startswith("matrix") else ():
+        parts = ", ".join(f"{name} {version}" for name, version in one.components.items())
+        yield Row(f"{words[one.verdict].upper()}  ", parts, STYLES[one.verdict])
+        return
+    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
 
 
 def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
