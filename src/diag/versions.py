@@ -102,10 +102,9 @@ def _holds(version: str, clause: str, series: bool) -> bool | None:
     if prefix:
         known = have[: len(need)] == need if len(have) >= len(need) else None if have == need[: len(have)] else False
         return known if known is None or sign != "!=" else not known
-    short = _bare(need)
-    if series and len(have) < len(short) and have == short[: len(have)]:
+    if series and len(have) < len(short := _short(need)) and have == short[: len(have)]:
         return None
-    one, other = (*_bare(have), END), (*short, END)
+    one, other = _filled(have, need), _filled(need, have)
     return {
         "==": one == other,
         "===": one == other,
@@ -137,14 +136,22 @@ def order(version: str) -> Key:
     return tuple(keys)
 
 
-def _bare(key: Key) -> Key:
-    """The key without the zeros that stand before what is no number, or at the end: `25.04.0` is `25.04`."""
-    kept: list[tuple[int, ...]] = []
-    for one in key:
-        if one[0] != 1:
-            while len(kept) > 1 and kept[-1] == ZERO:
-                kept.pop()
-        kept.append(one)
+def _filled(key: Key, other: Key) -> Key:
+    """The key with as many numbers as the other begins with, unless it is one before a release: `8.0.RC3` stays so."""
+    have, want = _leading(key), _leading(other)
+    early = len(key) > have and key[have][0] < 0
+    zeros = () if early else (ZERO,) * (want - have)
+    return (*key[:have], *zeros, *key[have:], END)
+
+
+def _leading(key: Key) -> int:
+    """How many numbers a key begins with."""
+    return next((place for place, one in enumerate(key) if one[0] != 1), len(key))
+
+
+def _short(key: Key) -> Key:
+    """The key without the zeros at its end."""
+    kept = list(key)
     while len(kept) > 1 and kept[-1] == ZERO:
         kept.pop()
     return tuple(kept)

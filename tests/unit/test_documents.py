@@ -1,5 +1,6 @@
 """The kept YAML: whatever happened to the cache, a document reads as if there were none."""
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,16 @@ def run(cache, *files):
     contents = [held.read(one).content for one in files]
     held.keep()
     return contents
+
+
+def sealed(pack):
+    """A pack as it is written: behind what tells that it is whole."""
+    return hashlib.blake2b(pack, digest_size=16).digest() + pack
+
+
+def kept(cache):
+    """What a cache holds, by the digests of the texts."""
+    return msgpack.decode(cache.read_bytes()[16:])
 
 
 def digest(file):
@@ -147,7 +158,7 @@ def test_a_corrupt_cache_only_costs_time(file, cache, damage, unparsed):
 )
 def test_a_document_kept_in_another_form_is_parsed(file, cache, kept):
     cache.parent.mkdir(parents=True)
-    cache.write_bytes(b"\x81" + msgpack.encode(digest(file)) + kept)
+    cache.write_bytes(sealed(b"\x81" + msgpack.encode(digest(file)) + kept))
     assert whole(file, cache)
 
 
@@ -175,16 +186,16 @@ def test_a_changed_file_is_parsed_anew(file, cache, tmp_path):
     other.write_text("rows:\n  - 2\n")
     changed = run(cache, file, other)[1]
     assert (changed.value, changed.lines) == ({"rows": [2]}, {"rows": [2]})
-    assert len(msgpack.decode(cache.read_bytes())) == 2
+    assert len(kept(cache)) == 2
     run(cache, file)
-    assert list(msgpack.decode(cache.read_bytes())) == [digest(file)]
+    assert list(kept(cache)) == [digest(file)]
 
 
 def test_another_form_of_what_is_kept_is_not_read(file, cache, monkeypatch):
     run(cache, file)
     monkeypatch.setattr(documents, "FORM", b"next")
     assert whole(file, cache)
-    assert list(msgpack.decode(cache.read_bytes())) == [digest(file)]
+    assert list(kept(cache)) == [digest(file)]
 
 
 def test_equal_files_are_kept_once(file, cache, tmp_path):
@@ -193,7 +204,7 @@ def test_equal_files_are_kept_once(file, cache, tmp_path):
     held = Documents(cache)
     assert held.read(file).content == held.read(twin).content
     held.keep()
-    assert len(msgpack.decode(cache.read_bytes())) == 1
+    assert len(kept(cache)) == 1
 
 
 def test_another_process_wrote_in_between(file, cache, tmp_path):
@@ -203,7 +214,7 @@ def test_another_process_wrote_in_between(file, cache, tmp_path):
     assert (first.read(file).content.value, second.read(other).content.value) == (VALUE, {"rows": [1]})
     second.keep()
     first.keep()
-    assert list(msgpack.decode(cache.read_bytes())) == [digest(file)]
+    assert list(kept(cache)) == [digest(file)]
     assert whole(file, cache)
 
 
@@ -222,7 +233,7 @@ def test_processes_that_write_at_once_leave_a_whole_cache(file, cache, tmp_path)
     words = [(sys.executable, "-c", program, str(cache), str(file), str(tmp_path / f"{n}.yaml")) for n in range(3)]
     started = [subprocess.Popen(one, stderr=subprocess.PIPE) for one in words]
     assert [one.communicate()[1] for one in started] == [b"", b"", b""]
-    assert digest(file) in msgpack.decode(cache.read_bytes())
+    assert digest(file) in kept(cache)
     assert [one.name for one in cache.parent.iterdir()] == [cache.name]
 
 
@@ -260,21 +271,19 @@ def test_a_file_that_is_none_is_told_each_time_and_never_kept(tmp_path, text):
         loaded = Shelf([root], folder).loaded()
         assert [Path(one.where).name for one in loaded.broken] == ["torn.yaml"]
         assert list(loaded.checks) == ["site/whole"]
-        assert list(msgpack.decode(cache_file(folder, [root]).read_bytes())) == [digest(entries / "whole.yaml")]
+        assert list(kept(cache_file(folder, [root]))) == [digest(entries / "whole.yaml")]
 
 
 # What is wrong today: each of these is to become a plain test when `diag.documents` is corrected.
 
 
-@pytest.mark.xfail(strict=True, raises=RecursionError)
 @pytest.mark.parametrize("level", [b"\x91", b"\x81\xa1a"])
 def test_a_deep_cache_only_costs_time(file, cache, level):
     cache.parent.mkdir(parents=True)
-    cache.write_bytes(b"\x81" + msgpack.encode(digest(file)) + level * 200_000 + b"\x01")
+    cache.write_bytes(sealed(b"\x81" + msgpack.encode(digest(file)) + level * 200_000 + b"\x01"))
     assert whole(file, cache)
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_damaged_document_is_kept_anew(file, cache, unparsed):
     cache.parent.mkdir(parents=True)
     cache.write_bytes(b"\x81" + msgpack.encode(digest(file)) + b"\x05")
@@ -283,7 +292,6 @@ def test_a_damaged_document_is_kept_anew(file, cache, unparsed):
     assert whole(file, cache)
 
 
-@pytest.mark.xfail(strict=True)
 def test_no_damage_changes_what_is_read(file, cache):
     run(cache, file)
     pack = cache.read_bytes()

@@ -165,30 +165,25 @@ def test_huge_texts_do_not_hang(text):
 # What is wrong today: each of these is to become a plain test when `diag.versions` is corrected.
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError)
 @pytest.mark.parametrize("specifier", [">=" + "9" * 5_000, "==" + "9" * 5_000 + ".*"])
 def test_a_huge_number_in_a_range_of_packages_is_unknown(specifier):
     assert satisfies("1", specifier) is None
 
 
-@pytest.mark.xfail(strict=True)
 @pytest.mark.parametrize("version", ["７.2", "é3.1", "-5", "(1.2)"])
 def test_what_does_not_begin_with_a_number_is_unknown(version):
     assert order(version) == ()
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_zero_that_is_left_out_changes_nothing():
     """`25.04` equals `25.04.0`, so that `25.04a` must be above both or below both."""
     assert within("25.04a", ">25.04") is within("25.04a", ">25.04.0")
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_series_is_in_a_range_that_begins_with_it():
     assert within("535", ">=535.0", series=True) is True
 
 
-@pytest.mark.xfail(strict=True)
 def test_blanks_in_a_range_do_not_hang():
     start = time.process_time()
     assert within("1", " " * 10_000 + "x") is None
