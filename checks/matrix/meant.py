@@ -74,8 +74,9 @@ def meant(facts: Facts) -> Iterator[Fact]:
 def _devices(facts: Facts, asked: Component) -> Iterator[Accelerator]:
     """One device, or as many as were asked about."""
     device = Accelerator(origin=asked.origin, name=asked.version)
-    model = model_of(facts, device, tells="vendor")
-    whole = model.names[1:] if model and model.names[0].lower() == bare_name(facts, asked.version).lower() else ()
+    model = model_of(facts, device, tells="vendor") or _squeezed(facts, asked.version)
+    short = model and _run(model.names[0]) == _run(bare_name(facts, asked.version))
+    whole = model.names[1:] if model and short else ()
     name = whole[0] if len(whole) == 1 and not set("*?[") & set(whole[0]) else asked.version
     starts = [(start, one.vendor) for one in facts.all(Vendor) for start in one.names]
     maker = model.vendor if model else next((vendor for start, vendor in starts if name.startswith(start)), "")
@@ -83,6 +84,16 @@ def _devices(facts: Facts, asked: Component) -> Iterator[Accelerator]:
         index = number if asked.count else None
         architecture = model.architecture if model else ""
         yield replace(device, vendor=maker, name=name, index=index, architecture=architecture)
+
+
+def _squeezed(facts: Facts, name: str) -> DeviceModel | None:
+    """The model whose name this is but for blanks and dashes: `RTX5090`."""
+    wanted = _run(bare_name(facts, name))
+    return next((one for one in facts.all(DeviceModel) if wanted in map(_run, one.names)), None)
+
+
+def _run(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
 
 
 def _maker(facts: Facts, devices: list[Accelerator], version: str) -> str:

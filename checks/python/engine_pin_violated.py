@@ -78,8 +78,8 @@ but you have transformers 5.4.0 which is incompatible.
     "python/engine-pin-violated",
     severity="warning",
     about="python",
-    needs=(Package,),
-    uses=(Component, Engine, Requirement, Pin, Platform, Release, TorchBuild, Vendor),
+    needs=(Package, Engine),
+    uses=(Component, Requirement, Pin, Platform, Release, TorchBuild, Vendor),
     verdict="metadata-conflict",
     checked="2026-11-30",
     words={

@@ -18,7 +18,7 @@ from diag.matrix.verdict import verdicts
 from diag.plugins import Loaded
 from diag.sources import Asked
 from diag.versions import parse
-from diag.ways import Tables, Versions, Wanted, Way, ways
+from diag.ways import COST, Tables, Versions, Wanted, Way, ways
 
 GOOD = ("verified", "reported", "allowed-by-metadata")
 SHOWN = 4
@@ -57,7 +57,7 @@ def nearest(
     """The nearest ways, each costlier one for what it gains, and by rule what it refused where no way was found."""
     found: list[tuple[Way, Suggestion]] = []
     refused: dict[str, list[str]] = {}
-    for way in sorted(ways(given, wanted, tables, makers), key=lambda one: one.cost):
+    for way in sorted(ways(given, wanted, tables, makers), key=_distance):
         if len(found) == SHOWN or any(_no_worse(one, way) for one in found):
             continue
         loose = {name: version for name, version in way.versions.items() if name not in MACHINE}
@@ -69,6 +69,11 @@ def nearest(
         else:
             found.append((way, _suggested(way, verdict)))
     return [one for _, one in found], {} if found else refused
+
+
+def _distance(way: Way) -> tuple[bool, bool, int]:
+    """The order of ways: those that leave the machine as it is first, of these what ran, then the cheapest."""
+    return way.cost >= COST["container"], way.kind != "known", way.cost
 
 
 def _no_worse(found: tuple[Way, Suggestion], way: Way) -> bool:

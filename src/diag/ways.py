@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 
-from diag.facts import ComponentName, EngineImage, KnownSet, Reference, Release, RuntimeDriver, Vendor
+from diag.facts import ComponentName, KnownSet, Published, Reference, Release, RuntimeDriver, Vendor
 from diag.matrix.known import alike
 from diag.text import matches
 from diag.versions import canonical, local, numbers, parse, public, satisfies, within
@@ -84,9 +84,14 @@ class Tables:
         return {row.name: row for row in self.of(ComponentName)}
 
     @cached_property
-    def images(self) -> dict[str, EngineImage]:
-        """The published image of each distribution."""
-        return {row.package: row for row in self.of(EngineImage)}
+    def published(self) -> dict[str, Published]:
+        """How each distribution is published."""
+        return {row.package: row for row in self.of(Published)}
+
+    def image(self, release: Release) -> str:
+        """The image of a release, empty where none is published."""
+        row = self.published.get(release.package)
+        return row.image.replace("{version}", release.version) if row else ""
 
     def kind(self, name: str) -> str:
         """What a part is: as `ComponentName` has it, else a distribution."""
@@ -140,14 +145,14 @@ def _known(given: Versions, wanted: Wanted, tables: Tables) -> Iterator[Way]:
         version = one.versions.get(wanted.name, "")
         granted = not wanted.name or satisfies(version, wanted.specifier) or version == wanted.specifier[2:]
         if granted and (wanted.name or wanted.model) and _on(given, one) and alike(wanted.model, one.model):
-            goal = {**one.beside, **one.versions}
+            goal = {name: version.removesuffix(".*") for name, version in {**one.versions, **one.beside}.items()}
             changes = _changes(given, goal)
             distributions = [f'"{name}=={version}"' for name, version in goal.items() if name not in tables.parts]
             yield Way(
                 versions={**{name: old for name, old in given.items() if name not in goal}, **goal},
-                changes=tuple(changes.values()) or ("nothing",),
+                changes=(*changes.values(), *([f"image {one.image}"] if one.image else [])) or ("nothing",),
                 commands=one.install or (f"pip install {' '.join(distributions)}",),
-                cost=sum(_cost(name, tables, image=bool(one.image)) for name in changes),
+                cost=sum(_cost(name, tables, image=bool(one.image)) for name in changes if name in given),
                 source=one.id,
                 version=version,
                 kind="known",
@@ -169,16 +174,27 @@ def _release(given: Versions, release: Release, tables: Tables) -> Iterator[Way]
     goal = {release.package: release.version, **exact, **release.pairs}
     torch = tables.release(TORCH, goal.get(TORCH, ""))
     default = torch.runtime_version if torch else ""
-    others = [one for one in release.builds if torch and one in torch.builds and one != default]
+    row = tables.published.get(release.package)
+    further = row and row.build and torch
+    others = [one for one in release.builds if torch and one in torch.builds and one != default] if further else []
     ranged = {name: pin for name, pin in release.pins.items() if name in given and name not in (*goal, "python")}
     unmet = [name for name, pin in ranged.items() if satisfies(given[name], pin) is False]
     oldest = {name: low for name, pin in ranged.items() if (low := _lowest(pin))}
     for moved in dict.fromkeys((tuple(unmet), tuple(ranged))):
         lowered = {name: oldest[name] for name in moved if name in oldest}
         for build in ("", *others):
-            whole = {**goal, **lowered, **({release.runtime: build} if build else {})}
+            whole = {**goal, **lowered, **(_built(release, build) if build else {})}
             base = _base(given, whole, release, tables)
             yield from _further(base, given, release, tables, build or default)
+
+
+def _built(release: Release, build: str) -> dict[str, str]:
+    """The versions of another build of a release: `0.26.0+cu129` for CUDA 12.9."""
+    return {release.package: f"{release.version}+{_suffix(build)}", release.runtime: build}
+
+
+def _suffix(build: str) -> str:
+    return f"cu{build.replace('.', '')}"
 
 
 def _lowest(pin: str) -> str:
@@ -198,7 +214,7 @@ def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> 
         if name in given or name == release.package or name in (release.runtime, *release.pairs)
     }
     shown = tuple(text for name, text in changes.items() if name in own or name == TORCH or release.overrides)
-    image = release.package in tables.images
+    image = bool(tables.image(release))
     return Way(
         versions={
             **kept,
@@ -216,14 +232,18 @@ def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> 
 def _installation(release: Release, goal: Versions, changes: Versions, tables: Tables) -> tuple[str, ...]:
     """The commands that install a release; a plug-in's after what it pins, which an engine's metadata would replace."""
     exact = {name for name, pin in release.pins.items() if PINNED.fullmatch(pin)}
+    if release.overrides and release.package not in tables.published:
+        return ()
     if release.overrides:
-        pinned = [f'"{name}=={goal[name]}"' for name in goal if name in exact]
-        return (f'pip install "{release.package}=={release.version}"', f"pip install --no-deps {' '.join(pinned)}")
+        engines = sorted({one.partition(".")[0] for one in release.overrides} & exact)
+        return tuple(f'pip install "{name}=={goal[name]}"' for name in (*engines, release.package))
     moved = [name for name in changes if name not in (*tables.parts, release.package) and name not in exact]
-    named = " ".join(f'"{name}=={goal[name]}"' for name in (release.package, *moved))
-    build = goal.get(release.runtime, "")
-    backend = f" --torch-backend=cu{''.join(build.split('.'))}" if build else ""
-    return (f"uv pip install {named}{backend}" if build else f"pip install {named}",)
+    others = "".join(f' "{name}=={goal[name]}"' for name in moved)
+    if build := goal.get(release.runtime, ""):
+        row = tables.published[release.package]
+        filled = row.build.replace("{version}", release.version).replace("{build}", build.replace(".", ""))
+        return (filled, f"pip install{others}") if others else (filled,)
+    return (f'pip install "{release.package}=={release.version}"{others}',)
 
 
 def _further(base: Way, given: Versions, release: Release, tables: Tables, runtime: str) -> Iterator[Way]:
@@ -234,12 +254,11 @@ def _further(base: Way, given: Versions, release: Release, tables: Tables, runti
     if "python" in given and satisfies(given["python"], wanted) is False and fit:
         commands = (f"uv venv --python {fit}", *base.commands)
         steps.append(_with(base, {"python": fit}, f"python {given['python']} -> {fit}", commands, "python"))
-    image = tables.images.get(release.package)
+    image = tables.image(release)
     if image and base.kind == "package" and not {"glibc", "python"}.isdisjoint(given):
-        named = image.image.replace("{version}", release.version)
         inside = {name: version for name, version in base.versions.items() if name not in ("glibc", "python")}
-        start = (image.start.replace("{image}", named),)
-        steps.append(_with(replace(base, versions=inside), {}, f"run in the image {named}", start, "container"))
+        start = (tables.published[release.package].start.replace("{image}", image),)
+        steps.append(_with(replace(base, versions=inside), {}, f"run in the image {image}", start, "container"))
     yield from steps
     oldest = tables.oldest_driver(release.runtime, runtime or release.runtime_version) if release.runtime else ""
     if oldest and within(given.get("driver", ""), f">={oldest}", series=True) is False:
@@ -251,7 +270,8 @@ def _further(base: Way, given: Versions, release: Release, tables: Tables, runti
 def _with(way: Way, versions: Versions, change: str, commands: tuple[str, ...], kind: str) -> Way:
     changes = (*(one for one in way.changes if one != "nothing"), change)
     whole = {**way.versions, **versions}
-    return replace(way, versions=whole, changes=changes, commands=commands, cost=way.cost + COST[kind], kind=kind)
+    kinds = f"{way.kind} {kind}" if way.kind != "package" else kind
+    return replace(way, versions=whole, changes=changes, commands=commands, cost=way.cost + COST[kind], kind=kinds)
 
 
 def _changes(given: Versions, goal: Versions) -> dict[str, str]:

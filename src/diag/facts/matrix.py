@@ -93,16 +93,18 @@ class KnownSet(Reference, frozen=True, kw_only=True):
     note: dict[str, str] = field(default_factory=dict)
 
 
-class EngineImage(Reference, frozen=True, kw_only=True):
-    """The image that is published for each release of a distribution, and the command that starts it.
+class Published(Reference, frozen=True, kw_only=True):
+    """How each release of a distribution is published beside its default wheel.
 
-    `{version}` and `{image}` in them are to be filled; `vendor` is the maker of the devices it is for.
+    `image` and the command `start` that starts it, for devices of `vendor`; the command `build` that installs the build
+    for another runtime. `{version}`, `{image}` and `{build}` (`129` for 12.9) in them are to be filled.
     """
 
     package: str
-    image: str
     vendor: str
-    start: str
+    image: str = ""
+    start: str = ""
+    build: str = ""
 
 
 class DeviceModel(Reference, frozen=True, kw_only=True):

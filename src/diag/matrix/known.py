@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from diag.facts import Facts, KnownSet, Level, Platform, Reason
 from diag.facts.models import named
 from diag.facts.parts import parts_named
-from diag.text import matches
 from diag.versions import public
 
+APART = re.compile(r"[^a-z0-9.]+")
 WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {"ran": "ran", "with": "with {model}", "untold": "not told here: {names}", "other": "with another model"},
     "zh": {"ran": "已运行过", "with": "模型 {model}", "untold": "此处未提供：{names}", "other": "模型不同"},
@@ -67,8 +68,6 @@ def _same(facts: Facts, name: str, version: str) -> bool | None:
 
 
 def alike(asked: str, known: str) -> bool:
-    """Whether a model that is asked about, empty for any, is the one of a set: the same words in its own name."""
-    if not asked or not known:
-        return not asked
-    one, other = (text.rstrip("/").rpartition("/")[2].lower().replace("_", "-") for text in (asked, known))
-    return matches(other, one) or one in other or other in one
+    """Whether a model that is asked about, empty for any, is the one of a set: all words of its name are in that."""
+    words = [set(APART.split(text.rstrip("/").rpartition("/")[2].lower())) for text in (asked, known)]
+    return words[0] <= words[1] | {""}

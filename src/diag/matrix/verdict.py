@@ -51,6 +51,7 @@ def _verdict(
 ) -> MatrixVerdict:
     reasons = [reason for one in results for reason in _reasons(one, checks[one.check], view, language)]
     reasons += [reason for one in view.all(KnownSet) if (reason := ran(one, view, language))]
+    reasons += _strange(view)
     reasons.sort(key=lambda one: (LEVELS.index(one.verdict), one.severity == "info"))
     return MatrixVerdict(
         origin=Origin(capture="matrix", scope=scope),
@@ -81,6 +82,15 @@ def _reasons(result: Result, check: Check, view: Facts, language: str) -> Iterat
     asked = result.status != "not-applicable" and all(view.first(kind) for kind in check.needs)
     if level == "metadata-conflict" and result.reason and asked:
         yield Reason(rule=check.id, verdict="unknown", severity="info", says=result.reason, source="", checked="")
+
+
+def _strange(view: Facts) -> Iterator[Reason]:
+    """The devices asked about whose model is not known: whatever else fits, of them nothing is."""
+    for one in view.devices() if view.first(Component) else ():
+        if not one.vendor:
+            says = f"no device is known here as {one.name!r}"
+            yield Reason(rule="matrix", verdict="unknown", severity="info", says=says, source="", checked="")
+            return
 
 
 def _level(reasons: Iterable[Reason]) -> Level:
