@@ -19,7 +19,6 @@ The local toolkit (`nvcc`) does not matter here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 from diag.api import (
     Accelerator,
@@ -40,6 +39,7 @@ from diag.api import (
     check,
     devices,
     minor,
+    model_of,
     numbers,
 )
 
@@ -271,8 +271,7 @@ def _on(facts: Facts, device: Accelerator) -> bool | None:
     name = device.name.removeprefix("NVIDIA ").lower()
     if name.startswith(CONSUMER):
         return False
-    rows = (one for one in facts.all(DeviceModel) if one.vendor == "nvidia" and one.data_center is not None)
-    row = next((one for one in rows if any(fnmatchcase(name, known.lower()) for known in one.names)), None)
+    row = model_of(facts, device, tells="data_center")
     return (row is not None and row.data_center) or None
 
 

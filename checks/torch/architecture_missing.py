@@ -41,6 +41,7 @@ from diag.api import (
     devices,
     expression,
     local,
+    model_of,
     numbers,
     public,
     satisfies,
@@ -264,7 +265,7 @@ def _known(facts: Facts) -> Iterator[tuple[Accelerator, str]]:
     yield from ((one, one.architecture) for one in told)
     names = {one.name for one in told}
     for device in devices(facts):
-        model = _model(facts, device)
+        model = model_of(facts, device)
         if model and model.architecture and not device.architecture and device.name not in names:
             yield device, model.architecture
 
@@ -276,19 +277,11 @@ def _build(facts: Facts) -> TorchBuild | None:
     return listed or next((one for one in builds if one.backend in CALLED and one.backend_version), None)
 
 
-def _model(facts: Facts, device: Accelerator) -> DeviceModel | None:
-    """The first model that has the device's name and an architecture; a maker's word before the name is left out."""
-    first, _, rest = device.name.partition(" ")
-    name = (rest if rest and first.lower() in RUNTIMES else device.name).lower()
-    rows = (one for one in facts.all(DeviceModel) if one.architecture and one.vendor == (device.vendor or one.vendor))
-    return next((one for one in rows if any(fnmatchcase(name, known.lower()) for known in one.names)), None)
-
-
 def _lists(facts: Facts, build: TorchBuild, device: Accelerator, architecture: str) -> list[Listed]:
     """What may be in this build: its own list, else those of PyTorch's builds; empty where that is not known."""
     if build.architectures:
         return [(build.architectures, None)]
-    model = _model(facts, device)
+    model = model_of(facts, device)
     vendor = device.vendor or (model.vendor if model else "nvidia" if NAME.match(architecture) else "")
     posing = any(vendor in one.poses_as for one in facts.all(Platform)) or POSING in facts.environment()
     unknown = vendor == "amd" and model is None

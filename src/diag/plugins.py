@@ -193,7 +193,7 @@ class Shelf:
             self._attempt(path, lambda check=check: self._keep_checks([check]))
         for part, work in (("entries", self._add_entry), ("matrix", self._add_matrix), ("reference", self._refer)):
             folder = root / "kb" / part
-            for path in _files(folder, ".yaml"):
+            for path in _files(folder, ".yaml") if part != "entries" or self._wanted is None else ():
                 self._attempt(path, lambda path=path, work=work, folder=folder: work(path, _slug(path, folder)))
 
     def _add_entry(self, path: Path, slug: str) -> None:

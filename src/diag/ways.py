@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -18,6 +17,7 @@ from packaging.specifiers import SpecifierSet
 
 from diag.facts import ComponentName, EngineImage, KnownSet, Reference, Release, RuntimeDriver, Vendor
 from diag.matrix.known import alike
+from diag.text import matches
 from diag.versions import canonical, local, numbers, parse, public, satisfies, within
 
 COST = {"package": 1, "python": 5, "container": 20, "driver": 400}
@@ -157,7 +157,7 @@ def _known(given: Versions, wanted: Wanted, tables: Tables) -> Iterator[Way]:
 def _on(given: Versions, known: KnownSet) -> bool:
     """Whether the set ran on such a device: its name is one of the set's, with the maker's word or without."""
     name = given.get("gpu", "").lower()
-    return any(fnmatchcase(word, one.lower()) for one in known.gpu for word in (name, name.partition(" ")[2]) if word)
+    return any(matches(word, one) for one in known.gpu for word in (name, name.partition(" ")[2]) if word)
 
 
 def _release(given: Versions, release: Release, tables: Tables) -> Iterator[Way]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +18,7 @@ from diag.errors import DiagError
 from diag.facts import DeviceModel, KnownSet, Release, TorchArchitectures, Vendor
 from diag.plugins import Loaded
 from diag.suggest import rows
+from diag.text import matches
 from diag.versions import canonical, satisfies
 from diag.ways import Tables
 
@@ -65,14 +65,12 @@ def _of(component: str, tables: Tables, loaded: Loaded) -> Iterator[Table]:
         yield from _sets(package, [one for one in tables.of(KnownSet) if package in one.versions])
         yield from _rules(package, (one for one in _about(loaded) if _reads(one, package)))
     device = component.removeprefix("gpu=").lower()
-    models = [one for one in tables.of(DeviceModel) if any(fnmatchcase(device, known.lower()) for known in one.names)]
+    models = [one for one in tables.of(DeviceModel) if any(matches(device, known) for known in one.names)]
     models = models or [one for one in tables.of(DeviceModel) if one.name.lower() == device]
     if models:
         yield _devices(component, models)
         yield from _builds(models, tables)
-        yield from _sets(
-            component, [one for one in tables.of(KnownSet) if any(fnmatchcase(device, p.lower()) for p in one.gpu)]
-        )
+        yield from _sets(component, [one for one in tables.of(KnownSet) if any(matches(device, p) for p in one.gpu)])
     if component in {one.vendor for one in tables.of(Vendor)}:
         yield _devices(component, [one for one in tables.of(DeviceModel) if one.vendor == component])
         own = next(one for one in tables.of(Vendor) if one.vendor == component)
@@ -106,7 +104,7 @@ def _about(loaded: Loaded) -> list[Check]:
 
 def _reads(check: Check, package: str, version: str = "") -> bool:
     """Whether a rule is about a distribution, in this version where one is named."""
-    ranges = [allowed for name, allowed in check.ranges.items() if fnmatchcase(package, name)]
+    ranges = [allowed for name, allowed in check.ranges.items() if matches(package, name)]
     return any(not version or not allowed or any(satisfies(version, one) for one in allowed) for allowed in ranges)
 
 

@@ -60,6 +60,7 @@ from diag.facts.matrix import (
     Suggestion,
     TorchArchitectures,
 )
+from diag.facts.models import architecture_of, bare_name, model_of
 from diag.facts.naming import device_name, device_names
 from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
 from diag.facts.software import (
@@ -151,9 +152,12 @@ __all__ = [
     "User",
     "Variable",
     "Vendor",
+    "architecture_of",
+    "bare_name",
     "device_name",
     "device_names",
     "devices",
+    "model_of",
     "pci_address",
     "torch_backend",
 ]

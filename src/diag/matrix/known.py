@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 
 from diag.facts import Facts, KnownSet, Level, Platform, Reason
+from diag.facts.models import named
 from diag.facts.parts import parts_named
-from diag.matrix.when import named
+from diag.text import matches
 from diag.versions import public
 
 WORDS: Mapping[str, Mapping[str, str]] = {
@@ -71,4 +71,4 @@ def alike(asked: str, known: str) -> bool:
     if not asked or not known:
         return not asked
     one, other = (text.rstrip("/").rpartition("/")[2].lower().replace("_", "-") for text in (asked, known))
-    return fnmatchcase(other, one) or one in other or other in one
+    return matches(other, one) or one in other or other in one
