@@ -21,6 +21,7 @@ from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.settings import settings
 from diag.errors import DiagError
 from diag.facts import LEVELS, ComponentName, Engine, Facts, MatrixVerdict, Platform
+from diag.matrix.verdict import STRANGE
 from diag.plugins import Loaded
 from diag.render.words import WORDS
 from diag.report import Report
@@ -28,6 +29,8 @@ from diag.suggest import Judge, judge, nearest, rows
 from diag.ways import TORCH, Tables, Wanted, wishes
 
 WORD = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?P<sign>===?|=)(?P<version>\w[^\s=<>]*(?: [\w().-]+)*)")
+FEW = 4
+"""Releases that are named one by one below this number."""
 GRAVEST = ("known-bad", "metadata-conflict", "unknown", "allowed-by-metadata", "reported", "verified")
 
 
@@ -85,14 +88,21 @@ def _with_ways(
     makers = frozenset(name for one in view.all(Platform) for name in one.present)
     parts = {name: version for name, version in verdict.components.items() if ", " not in version}
     ways, notes = [], list(verdict.notes)
-    for wish in _named(wanted, view):
+    for wish in _named(wanted, view) if not any(one.rule == STRANGE for one in verdict.reasons) else ():
         nearby, refused = nearest(parts, wish, tables, makers, decide)
         ways += nearby
         for rule, names in refused.items():
-            notes.append(words["refused"].format(rule=rule, names=", ".join(names)))
+            notes.append(words["refused"].format(rule=rule, names=_summed(names)))
         if not nearby:
-            notes.append(words["no way"].format(wish=f"{wish.name}{wish.specifier} {wish.model}".strip()))
+            known = tables.releases.get(wish.name, ())
+            newest = words["newest"].format(version=known[0].version) if known else ""
+            notes.append(words["no way"].format(wish=f"{wish.name}{wish.specifier} {wish.model}".strip()) + newest)
     return replace(verdict, suggestions=tuple(ways), notes=tuple(notes))
+
+
+def _summed(names: Sequence[str]) -> str:
+    """Releases in few words: the newest and the oldest of many."""
+    return ", ".join(names) if len(names) < FEW else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
 def _named(wanted: Sequence[Wanted], view: Facts) -> list[Wanted]:

@@ -31,6 +31,8 @@ from diag.finding import Result
 from diag.matrix.known import ran
 from diag.versions import parse, public
 
+STRANGE = "matrix/unknown-device"
+"""What stands for a rule where a device that is asked about is not known."""
 AGE = dt.timedelta(days=90)
 """How old the newest of the data may be before that is said."""
 
@@ -89,7 +91,7 @@ def _strange(view: Facts) -> Iterator[Reason]:
     for one in view.devices() if view.first(Component) else ():
         if not one.vendor:
             says = f"no device is known here as {one.name!r}"
-            yield Reason(rule="matrix", verdict="unknown", severity="info", says=says, source="", checked="")
+            yield Reason(rule=STRANGE, verdict="unknown", severity="info", says=says, source="", checked="")
             return
 
 
