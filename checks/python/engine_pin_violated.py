@@ -51,7 +51,7 @@ CORE = {
 }
 UPSTREAM = ("nvidia", "amd", "intel")
 """Makers whose devices the engines serve by themselves, without a plug-in that brings its own versions."""
-RELEASED = expression(r"\d+(?:\.\d+)*(?:\.post\d+)?(?:\+cu\d{2,3})?")
+RELEASED = expression(r"\d+(?:\.\d+)*(?:rc\d+|\.post\d+)?(?:\+cu\d{2,3})?")
 Asks = Requirement | Pin
 
 CHECK_0210 = """\
