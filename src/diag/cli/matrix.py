@@ -29,6 +29,7 @@ from diag.suggest import Judge, judge, nearest, rows
 from diag.ways import TORCH, Tables, Wanted, wishes
 
 WORD = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?P<sign>===?|=)(?P<version>\w[^\s=<>]*(?: [\w().-]+)*)")
+Words = Mapping[str, str]
 FEW = 4
 """Releases that are named one by one below this number."""
 GRAVEST = ("known-bad", "metadata-conflict", "unknown", "allowed-by-metadata", "reported", "verified")
@@ -72,27 +73,25 @@ def suggested(report: Report, found: Examined, wanted: Sequence[Wanted], content
     tables = rows(found.loaded)
     checks = [one for one in found.loaded.checks.values() if one.verdict]
     decide = judge(found.loaded, checks, language=content.lang, today=today())
-    verdicts = [_with_ways(one, found, wanted, tables, decide, WORDS[content.lang]) for one in report.versions]
+    facts, words = found.examination.facts, WORDS[content.lang]
+    verdicts = [
+        with_ways(one, facts.within(one.origin.scope), wanted, tables, decide=decide, words=words)
+        for one in report.versions
+    ]
     return replace(report, facts={**report.facts, "MatrixVerdict": to_builtins(verdicts)})
 
 
-def _with_ways(
-    verdict: MatrixVerdict,
-    found: Examined,
-    wanted: Sequence[Wanted],
-    tables: Tables,
-    decide: Judge,
-    words: Mapping[str, str],
+def with_ways(
+    verdict: MatrixVerdict, view: Facts, wanted: Sequence[Wanted], tables: Tables, *, decide: Judge, words: Words
 ) -> MatrixVerdict:
-    view = found.examination.facts.within(verdict.origin.scope)
+    """A verdict with the ways that grant each wish, or with what refuses them."""
     makers = frozenset(name for one in view.all(Platform) for name in one.present)
     parts = {name: version for name, version in verdict.components.items() if ", " not in version}
     ways, notes = [], list(verdict.notes)
     for wish in _named(wanted, view) if not any(one.rule == STRANGE for one in verdict.reasons) else ():
         nearby, refused = nearest(parts, wish, tables, makers, decide)
         ways += nearby
-        for rule, names in refused.items():
-            notes.append(words["refused"].format(rule=rule, names=_summed(names)))
+        notes += [words["refused"].format(rule=rule, names=_summed(names)) for rule, names in refused.items()]
         if not nearby:
             known = tables.releases.get(wish.name, ())
             newest = words["newest"].format(version=known[0].version) if known else ""
