@@ -43,6 +43,7 @@ from diag.api import (
     numbers,
 )
 
+IMAGE = "in its image"
 FIRST_COMPATIBLE_MAJOR = 11
 CONSUMER = ("geforce ", "titan ")
 
@@ -240,6 +241,8 @@ def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
 def _behind(facts: Facts, driver: Driver, offered: str, build: TorchBuild, *, sure: bool) -> Answer:
     """A finding, unless the libraries of `cuda-compat` that are said to be there bridge the gap."""
     compat = max((one.version for one in facts.all(Runtime) if one.name == "cuda-compat"), key=numbers, default="")
+    if not compat and IMAGE in build.basis and _may_bridge(facts, driver, build):
+        return Undecided(reason="the image may bring cuda-compat, with which it would run on this driver")
     if not compat or numbers(compat)[:1] < numbers(build.backend_version)[:1]:
         return _finding(facts, driver, offered, build, sure=sure)
     rows = [one for one in _compatibility(facts) if one.version == minor(compat)]
@@ -250,6 +253,13 @@ def _behind(facts: Facts, driver: Driver, offered: str, build: TorchBuild, *, su
     if known and row:
         return _fits(driver.version, f"{row.package}, CUDA {compat}", build, row)
     return Undecided(reason=f"whether cuda-compat {compat} runs on these devices with this driver is not known")
+
+
+def _may_bridge(facts: Facts, driver: Driver, build: TorchBuild) -> bool:
+    """Whether libraries of `cuda-compat` for this CUDA run on drivers of this branch, and the devices may be such."""
+    major = numbers(build.backend_version)[:1]
+    rows = [one for one in _compatibility(facts) if numbers(one.version)[:1] == major]
+    return _supported(facts) is not False and any(_branch(driver) in one.branches for one in rows)
 
 
 def _compatibility(facts: Facts) -> list[ForwardCompatibility]:

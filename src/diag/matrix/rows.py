@@ -40,7 +40,7 @@ from diag.matrix.when import When, evidence
 
 Said = Literal["vendor", "maintainer", "project", "metadata", "measured", "contributor", "reporter"]
 R = TypeVar("R", bound=Reference)
-BESIDE = ("Package",)
+BESIDE = ("Package", "Component", "LaunchCommand")
 """The kinds of facts without one of which releases and known sets are of no use."""
 KNOWN_BAD: Level = "known-bad"
 READS: tuple[type[Fact], ...] = (

@@ -60,7 +60,7 @@ def _verdict(
         verdict=_level(reasons),
         components=_components(view),
         reasons=tuple(reasons),
-        notes=tuple(_notes(view, today)),
+        notes=(*_notes(view, today), *(() if reasons else _open(view, results, checks))),
     )
 
 
@@ -84,6 +84,15 @@ def _reasons(result: Result, check: Check, view: Facts, language: str) -> Iterat
     asked = result.status != "not-applicable" and all(view.first(kind) for kind in check.needs)
     if level == "metadata-conflict" and result.reason and asked:
         yield Reason(rule=check.id, verdict="unknown", severity="info", says=result.reason, source="", checked="")
+
+
+def _open(view: Facts, results: Sequence[Result], checks: Mapping[str, Check]) -> Iterator[str]:
+    """Why nothing decides: what the rules asked for of which all facts were told."""
+    for one in results:
+        check = checks[one.check]
+        asked = check.kind == "check" and one.status == "skip" and check.needs
+        if asked and all(view.first(kind) for kind in check.needs):
+            yield f"{check.id}: {one.reason}"
 
 
 def _strange(view: Facts) -> Iterator[Reason]:
