@@ -311,7 +311,7 @@ def _served(facts: Facts, runtime: str) -> list[TorchArchitectures]:
 def _released(facts: Facts, build: TorchBuild) -> bool:
     """Whether it is one that PyTorch released for Linux: others, such as conda-forge's and NVIDIA's, carry PTX."""
     asked = any(one.origin == build.origin for one in facts.all(Component))
-    listed = asked or any(one.origin == build.origin for one in facts.all(Package))
+    listed = asked or build.inferred or any(one.origin == build.origin for one in facts.all(Package))
     windows = any("Windows" in one.os for one in facts.all(Host))
     return bool(RELEASED.fullmatch(build.version)) and (bool(local(build.version)) or listed) and not windows
 

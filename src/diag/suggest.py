@@ -86,7 +86,7 @@ def _no_worse(found: tuple[Way, Suggestion], way: Way) -> bool:
 
 
 def _suggested(way: Way, verdict: MatrixVerdict) -> Suggestion:
-    first = verdict.deciding[0]
+    first = next((one for one in verdict.deciding if way.source in one.says), verdict.deciding[0])
     return Suggestion(
         changes=way.changes,
         commands=way.commands,

@@ -179,14 +179,15 @@ class Suggestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class MatrixVerdict(Passing, frozen=True, kw_only=True):
     """The verdict on the versions of one machine: what was judged, every reason, and what limits the answer.
 
-    `components` are the parts by name; `notes` say what was not known, and how old the data is; `suggestions` lead to
-    sets that work, the nearest first.
+    `components` are the parts by name; `notes` say what was not known, and how old the data is, `undecided`
+    why nothing decides where there is no reason; `suggestions` lead to sets that work, the nearest first.
     """
 
     verdict: Level
     components: dict[str, str] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
 
     @property

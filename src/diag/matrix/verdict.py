@@ -60,7 +60,8 @@ def _verdict(
         verdict=_level(reasons),
         components=_components(view),
         reasons=tuple(reasons),
-        notes=(*_notes(view, today), *(() if reasons else _open(view, results, checks))),
+        notes=tuple(_notes(view, today)),
+        undecided=() if reasons else tuple(_open(view, results, checks)),
     )
 
 

@@ -115,7 +115,7 @@ def _versions(verdict: MatrixVerdict, words: dict[str, str]) -> Iterator[Row]:
         where = ", ".join(filter(None, (one.source, one.checked)))
         yield Row(f"  {words[one.verdict]}: ", one.says, STYLES[one.verdict])
         yield Row("     ", f"{one.rule}{f' ({where})' if where else ''}", text_style=STYLES["faint"])
-    for note in verdict.notes:
+    for note in (*verdict.notes, *(() if verdict.suggestions else verdict.undecided)):
         yield Row(f"  {words['note']}: ", note, STYLES["warning"])
     for number, way in enumerate(verdict.suggestions, 1):
         yield Row(f"  {words['way']} {number}: ", f"{'; '.join(way.changes)} ({words[way.level]})", STYLES[way.level])
