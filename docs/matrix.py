@@ -84,7 +84,7 @@ def _holdings() -> Iterator[str]:
     bad = [one for one in CHECKS.values() if one.kind == "matrix"]
     yield ""
     verified = sum(one.level == "verified" for one in known)
-    yield f"{len(known)} sets that ran ({verified} verified), {len(bad)} rows of what fails, {len(CHECKS) - len(bad)} checks."
+    yield f"{len(known)} sets ran ({verified} verified); {len(bad)} rows of faults, {len(CHECKS) - len(bad)} checks."
 
 
 def _situation(wanted: tuple[str, ...], words: list[str]) -> Iterator[str]:
