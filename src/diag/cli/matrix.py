@@ -36,20 +36,17 @@ GRAVEST = ("known-bad", "metadata-conflict", "unknown", "allowed-by-metadata", "
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """What is asked about: words that name parts, a text that tells of a machine, a launch; and a site's own rows."""
+    """What is asked about: words that name parts, a text that tells of a machine, a launch, and wishes."""
 
     components: tuple[str, ...] = ()
     source: str | None = None
     launch: str | None = None
-    overlay: tuple[Path, ...] = ()
     want: tuple[str, ...] = ()
 
 
 def check(wish: Wish, *, output: Output, content: Content, bounds: Bounds, live: Live) -> int:
     """Judge the set; the exit code is 1 where a reason of severity error stands behind the verdict."""
-    found, report = judged(
-        wish, content=content, bounds=replace(bounds, overlay=wish.overlay), live=live, output=output
-    )
+    found, report = judged(wish, content=content, bounds=bounds, live=live, output=output)
     given(report, found, output, bounds)
     return 1 if any(one.severity == "error" for verdict in report.versions for one in verdict.deciding) else 0
 
@@ -60,7 +57,6 @@ def suggest(wish: Wish, *, output: Output, content: Content, bounds: Bounds, liv
         wanted = wishes(wish.want)
     except ValueError as error:
         raise DiagError(f"--want {error}: it is neither NAME with a range nor model=NAME") from error
-    bounds = replace(bounds, overlay=wish.overlay)
     found, report = judged(wish, content=content, bounds=bounds, live=live, output=output)
     with within(bounds.timeout):
         report = suggested(report, found, wanted, content)
@@ -135,6 +131,10 @@ def judged(wish: Wish, *, content: Content, bounds: Bounds, live: Live, output: 
     with within(bounds.timeout):
         found = examined(question, bounds, live, choose=choose, opening=opening)
         report = reported(question, found, content)
+    if found.loaded.overlaid:
+        note = WORDS[content.lang]["overlay"].format(names=_summed(sorted(found.loaded.overlaid)))
+        noted = [replace(one, notes=(*one.notes, note)) for one in report.versions]
+        report = replace(report, facts={**report.facts, "MatrixVerdict": to_builtins(noted)})
     return found, replace(report, incomplete=(), untouched=(), verdict=_word(report))
 
 

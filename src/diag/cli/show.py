@@ -65,7 +65,7 @@ def _of(component: str, tables: Tables, loaded: Loaded) -> Iterator[Table]:
         yield from _sets(package, [one for one in tables.of(KnownSet) if package in one.versions])
         yield from _rules(package, (one for one in _about(loaded) if _reads(one, package)))
     device = component.removeprefix("gpu=").lower()
-    models = [one for one in tables.of(DeviceModel) if any(matches(device, known) for known in one.names)]
+    models = [one for one in tables.of(DeviceModel) if any(_goes_by(device, known) for known in one.names)]
     models = models or [one for one in tables.of(DeviceModel) if one.name.lower() == device]
     if models:
         yield _devices(component, models)
@@ -79,6 +79,11 @@ def _of(component: str, tables: Tables, loaded: Loaded) -> Iterator[Table]:
                 yield _releases(plugin, tables.releases[plugin])
         yield from _sets(component, [one for one in tables.of(KnownSet) if one.vendor == component])
         yield from _rules(component, (one for one in _about(loaded) if one.about == component))
+
+
+def _goes_by(word: str, name: str) -> bool:
+    """Whether a model's name is the word, or begins with it."""
+    return matches(word, name) or name.lower().startswith((f"{word} ", f"{word}-"))
 
 
 def _all(tables: Tables, loaded: Loaded) -> Iterator[Table]:
