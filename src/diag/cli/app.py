@@ -201,7 +201,7 @@ def selftest(root: tuple[Path, ...]) -> int:
 @app.command()
 @click.argument("document", metavar="DOCUMENT")
 def schema(document: str) -> int:
-    """Print the JSON Schema of a DOCUMENT: report or bundle."""
+    """Print the JSON Schema of a DOCUMENT: report, bundle or matrix."""
     from diag.cli import catalogue
 
     return catalogue.schema(document)

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import Struct, json, to_builtins
-from msgspec.structs import replace
+from msgspec import Struct, field, json, to_builtins
+from msgspec.structs import asdict, replace
 
 from diag.check import Check
 from diag.cli.emit import check_output, emit, write
@@ -20,7 +20,7 @@ from diag.cli.opening import selected, today, within
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.settings import settings
 from diag.errors import DiagError
-from diag.facts import LEVELS, ComponentName, Engine, Facts, MatrixVerdict, Platform
+from diag.facts import ComponentName, Engine, Facts, Level, MatrixVerdict, Platform, Reason, Suggestion
 from diag.matrix.verdict import STRANGE
 from diag.plugins import Loaded
 from diag.render.words import WORDS
@@ -175,15 +175,26 @@ def known(components: Sequence[str], loaded: Loaded) -> None:
             raise DiagError(f"{word}: no part is called {name!r}; {meant}a distribution is {name}==VERSION")
 
 
-def extract(report: Report) -> dict[str, Any]:
-    """The document `diag/matrix/1`: of several machines the gravest verdict."""
+class Document(Struct, frozen=True, kw_only=True):
+    """The document `diag/matrix/1`: the verdict on the versions of one machine; `scope` names it where there are more.
+
+    Exit code 1 where a reason of severity error has the verdict of the whole.
+    """
+
+    schema_: Literal["diag/matrix/1"] = field(default="diag/matrix/1", name="schema")
+    verdict: Level = "unknown"
+    components: dict[str, str] = {}
+    reasons: tuple[Reason, ...] = ()
+    notes: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    scope: str = ""
+
+
+def extract(report: Report) -> Document:
+    """The verdict as a document: of several machines the gravest."""
     verdicts = sorted(report.versions, key=lambda one: GRAVEST.index(one.verdict))
     if not verdicts:
-        return {"schema": "diag/matrix/1", "verdict": LEVELS[-1], "components": {}, "reasons": [], "suggestions": []}
-    return {"schema": "diag/matrix/1", **_plain(verdicts[0])}
-
-
-def _plain(verdict: MatrixVerdict) -> dict[str, Any]:
-    told: dict[str, Any] = to_builtins(verdict)
-    scope = told.pop("origin")["scope"]
-    return {**told, "scope": scope} if scope else told
+        return Document()
+    told = {name: value for name, value in asdict(verdicts[0]).items() if name != "origin"}
+    return Document(**told, scope=verdicts[0].origin.scope)

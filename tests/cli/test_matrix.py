@@ -1,0 +1,142 @@
+"""`diag matrix check`, `suggest` and `show`, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from contract.shell import diag
+
+SITE = """\
+releases:
+  - {package: vllm, version: "0.20.0", pins: {torch: "==2.11.1"}, source: site build, checked: "2026-11-30"}
+cases:
+  - id: site-set
+    level: verified
+    vendor: nvidia
+    gpu: ["H100*"]
+    versions: {vllm: "0.20.0", torch: "2.11.1"}
+    source: our lab
+    checked: "2026-11-30"
+"""
+FREEZE = "vllm==0.15.1\ntorch==2.9.0\ntransformers==4.57.6\n"
+
+
+def document(home, *arguments, code=0, text=""):
+    done = diag(home, "matrix", *arguments, "--format", "json", text=text)
+    assert (done.returncode, done.stderr) == (code, "")
+    return json.loads(done.stdout)
+
+
+def test_a_verdict_has_components_reasons_and_their_sources(tmp_path):
+    told = document(tmp_path, "check", "gpu=8xH200", "vllm==0.24.0", "driver=580.95.05")
+    assert (told["schema"], told["verdict"]) == ("diag/matrix/1", "verified")
+    assert told["components"] == {"gpu": "H200", "vllm": "0.24.0", "driver": "580.95.05"}
+    assert all(one["rule"] and one["source"] and one["checked"] for one in told["reasons"])
+    assert {"rule", "verdict", "severity", "says", "source", "checked"} == set(told["reasons"][0])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "verdict"),
+    [
+        (["gpu=H100", "driver=535.161.08", "vllm==0.20.0"], 1, "known-bad"),
+        (["vllm==0.15.1", "torch==2.9.0"], 0, "metadata-conflict"),
+        (["vllm==9.9.9"], 0, "unknown"),
+        (["gpu=P800", "driver=5.0.21.26", "vllm==0.15.1", "torch==2.5.1", "transformers==5.2.0"], 0, "verified"),
+    ],
+)
+def test_the_exit_code_follows_what_stands_behind_the_verdict(tmp_path, words, code, verdict):
+    told = document(tmp_path, "check", *words, code=code)
+    assert told["verdict"] == verdict
+    assert told["components"].get("driver", "") in ("", "535.161.08", "5.0.21.26")
+
+
+def test_a_text_is_judged_and_words_are_added_to_it(tmp_path):
+    told = document(tmp_path, "check", "--from", "-", text=FREEZE)
+    assert (told["verdict"], told["components"]["torch"]) == ("metadata-conflict", "2.9.0")
+    told = document(tmp_path, "check", "gpu=V100", "--from", "-", text=FREEZE.replace("0.15.1", "0.20.0"), code=1)
+    assert told["verdict"] == "known-bad"
+
+
+def test_the_nearest_ways_have_commands(tmp_path):
+    told = document(tmp_path, "suggest", "--want", "vllm>=0.20", "gpu=H100", "driver=535.161.08")
+    first, *others = told["suggestions"]
+    assert first["changes"][0].startswith("vllm 0.")
+    assert first["commands"][0].startswith("uv pip install")
+    assert any("driver 535.161.08 -> 580.65.06 or newer" in one["changes"] for one in others)
+    assert {one["level"] for one in told["suggestions"]} == {"allowed-by-metadata"}
+
+
+def test_where_no_way_is_known_the_rules_that_refuse_are_named(tmp_path):
+    told = document(tmp_path, "suggest", "--want", "vllm>=0.20", "gpu=GTX1080Ti", code=1)
+    assert told["suggestions"] == []
+    assert any(note.startswith("torch/architecture-missing refuses vllm 0.33.0") for note in told["notes"])
+
+
+def test_an_overlay_replaces_rows_and_is_named(tmp_path):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "vllm.yaml").write_text(SITE)
+    words = ("gpu=H100", "vllm==0.20.0", "torch==2.11.1")
+    assert document(tmp_path, "check", *words)["verdict"] == "metadata-conflict"
+    told = document(tmp_path, "check", *words, "--overlay", str(folder))
+    assert told["verdict"] == "verified"
+    assert told["reasons"][0]["rule"] == "overlay/vllm/site-set"
+    assert told["notes"] == ["rows of the overlay hold: set site-set, vllm==0.20.0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["check", "foo"], "'foo' is neither NAME==VERSION nor NAME=VALUE"),
+        (["check", "gp=H100"], "gp=H100: no part is called 'gp'; did you mean gpu=?"),
+        (["check", "vllm>=0.20"], "'vllm>=0.20' is neither"),
+        (["check", ""], "it is empty"),
+        (["check", "--from", "nowhere.txt"], "cannot read nowhere.txt"),
+        (["check", "vllm==0.20.0", "--overlay", "nowhere"], "overlay nowhere: no .yaml in it"),
+        (["suggest", "--want", "vllm=>1"], "--want vllm=>1: it is neither NAME with a range nor model=NAME"),
+        (["show", "vlm"], "nothing is known of 'vlm'; did you mean 'vllm'?"),
+    ],
+)
+def test_what_the_user_can_put_right_is_one_line(tmp_path, arguments, says):
+    done = diag(tmp_path, "matrix", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_overlay_that_is_none_is_one_line(tmp_path):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    for text in ("cases: [{id: x}]", "releases: {", "releases: [3]", "rows: []", ": :"):
+        (folder / "x.yaml").write_text(text)
+        done = diag(tmp_path, "matrix", "check", "vllm==0.20.0", "--overlay", str(folder))
+        assert (done.returncode, done.stdout) == (2, ""), text
+        assert done.stderr.startswith("diag: overlay ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_the_terminal_says_rule_source_and_day(tmp_path):
+    done = diag(tmp_path, "matrix", "check", "gpu=V100", "vllm==0.20.0")
+    assert done.returncode == 1
+    assert done.stdout.startswith("KNOWN BAD  gpu V100, vllm 0.20.0\n")
+    assert "torch/architecture-missing (" in done.stdout
+    chinese = diag(tmp_path, "matrix", "suggest", "--want", "vllm", "gpu=V100", "--lang", "zh").stdout
+    assert "方案 1: vllm 0.19.1" in chinese
+
+
+@pytest.mark.parametrize(
+    ("component", "says"),
+    [
+        ("", "vllm "),
+        ("vllm", "0.33.0"),
+        ("vllm==0.20.0", "asks for torch"),
+        ("gpu=H100", "H100 PCIe"),
+        ("kunlun", "kunlun-p800-vllm-0.15.1"),
+        ("ascend", "vllm-ascend"),
+    ],
+)
+def test_show_prints_tables(tmp_path, component, says):
+    done = diag(tmp_path, "matrix", "show", *filter(None, [component]))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert says in done.stdout
