@@ -101,6 +101,12 @@ class Tables:
         """The release of this public version."""
         return next((one for one in self.releases.get(package, ()) if one.version == public(version)), None)
 
+    def fits(self, release: Release, makers: frozenset[str]) -> bool:
+        """Whether the default build of a release, by itself or by the torch beside it, is for devices of these makers."""
+        built = (release, *self.releases.get(TORCH, ()))
+        runtime = next((self.parts[one.runtime] for one in built if one.runtime in self.parts), None)
+        return not makers or (runtime is not None and runtime.vendor in makers)
+
     def oldest_driver(self, runtime: str, version: str) -> str:
         """The oldest driver on which a runtime of this major version starts; empty where no row tells."""
         same = [one for one in self.of(RuntimeDriver) if one.runtime == runtime]
@@ -133,9 +139,7 @@ def ways(given: Versions, wanted: Wanted, tables: Tables, makers: frozenset[str]
             if PINNED.fullmatch(pinned) and satisfies(pinned[2:], wanted.specifier):
                 yield from _release(given, release, tables)
     for release in tables.releases.get(wanted.name, ()):
-        runtime = tables.parts.get(release.runtime)
-        own = not makers or (runtime.vendor in makers if runtime else not plugins)
-        if own and satisfies(release.version, wanted.specifier):
+        if tables.fits(release, makers) and satisfies(release.version, wanted.specifier):
             yield from _release(given, release, tables)
 
 
