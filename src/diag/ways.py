@@ -147,8 +147,14 @@ def _known(given: Versions, wanted: Wanted, tables: Tables) -> Iterator[Way]:
     """The sets that ran on such a device, with what is wished for."""
     for one in tables.of(KnownSet):
         version = one.versions.get(wanted.name, "")
-        granted = not wanted.name or satisfies(version, wanted.specifier) or version == wanted.specifier[2:]
-        if granted and (wanted.name or wanted.model) and _on(given, one) and alike(wanted.model, one.model):
+        exact = version == wanted.specifier.removeprefix("==")
+        granted = bool(version) and (exact or satisfies(version, wanted.specifier))
+        if (
+            (granted or not wanted.name)
+            and (wanted.name or wanted.model)
+            and _on(given, one)
+            and alike(wanted.model, one.model)
+        ):
             goal = {name: version.removesuffix(".*") for name, version in {**one.versions, **one.beside}.items()}
             changes = _changes(given, goal)
             distributions = [f'"{name}=={version}"' for name, version in goal.items() if name not in tables.parts]
