@@ -1,7 +1,7 @@
-"""The torch in the image that a command starts: the one that the engine's release pins, in its default build.
+"""The torch in the image that a command starts: what the engine's release pins, in the build that the tag names.
 
 Concluded where the image tells the engine's version and the text tells of no torch. What this cannot know: an image
-that somebody built anew under the name of the release, or the tag of another build of it.
+that somebody built anew under the name of the release.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from diag.api import Fact, Facts, LaunchArguments, Release, TorchBuild, deduction, expression
 
 PINNED = expression(r"==[\w.]+")
+TAG = expression(
+    r":v?(?P<version>[0-9][0-9.a-z]*)(?:-cu(?P<major>\d{2})(?P<minor>\d))?(?:-(?:ubuntu|x86_64|aarch64)\w*)?$"
+)
 
 
 @deduction(needs=(LaunchArguments, Release), tells=(TorchBuild,))
@@ -21,7 +24,8 @@ def image_torch(facts: Facts) -> Iterator[Fact]:
     rows = {(one.package, one.version): one for one in facts.all(Release)}
     builds: dict[str, TorchBuild] = {}
     for launch in facts.all(LaunchArguments):
-        release = rows.get((launch.engine, launch.version)) if launch.image.endswith(launch.version) else None
+        tag = TAG.search(launch.image)
+        release = rows.get((launch.engine, launch.version)) if tag and tag["version"] == launch.version else None
         pinned = release.pins.get("torch", "") if release else ""
         torch = rows.get(("torch", pinned.removeprefix("=="))) if PINNED.fullmatch(pinned) else None
         if torch and torch.runtime:
@@ -29,7 +33,7 @@ def image_torch(facts: Facts) -> Iterator[Fact]:
                 origin=launch.origin,
                 version=torch.version,
                 backend=torch.runtime,
-                backend_version=torch.runtime_version,
+                backend_version=f"{tag['major']}.{tag['minor']}" if tag and tag["major"] else torch.runtime_version,
                 basis=f"as {launch.engine} {launch.version} pins it, in its image",
             )
     if len(builds) == 1:

@@ -47,7 +47,7 @@ def _told(origin: Origin, name: str, sign: str, version: str) -> Iterator[Fact]:
         yield Component(origin=origin, name=name, version=version)
         yield Package(origin=origin, name=name, version=version)
         if name in ENGINES:
-            yield Engine(origin=origin, name=name, version=version)
+            yield Engine(origin=origin, name=name, version=version, role="planned")
         return
     counted = COUNTED.fullmatch(version) if name == "gpu" else None
     number = count(counted["count"]) if counted else None

@@ -29,12 +29,15 @@ from diag.api import (
     Vendor,
     bare_name,
     deduction,
+    expression,
     local,
     model_of,
-    public,
     replace,
+    same,
 )
 
+PINNED = expression(r"==[\w.]+")
+CUDA = expression(r"cu(\d{2})(\d)")
 KINDS: dict[str, RuntimeKind] = {"toolkit": "toolkit", "runtime": "library"}
 
 
@@ -125,9 +128,10 @@ def _concluded(facts: Facts, devices: list[Accelerator]) -> TorchBuild | None:
     """The build that a plain installation gives, where nothing tells of a maker whose builds are others."""
     rows = {(one.package, one.version): one for one in facts.all(Release)}
     version, from_, basis = _planned(facts, rows)
-    release = rows.get(("torch", public(version)))
+    release = next((one for (name, known), one in rows.items() if name == "torch" and same(known, version)), None)
     if from_ is None or release is None or not release.runtime or local(version):
         return None
+    built = CUDA.fullmatch(local(from_.version))
     own = {one.vendor for one in facts.all(ComponentName) if one.kind == "build" and one.name == release.runtime}
     if ({one.vendor for one in devices if one.vendor} | _makers(facts)) - own:
         return None
@@ -135,7 +139,7 @@ def _concluded(facts: Facts, devices: list[Accelerator]) -> TorchBuild | None:
         origin=from_.origin,
         version=version,
         backend=release.runtime,
-        backend_version=release.runtime_version,
+        backend_version=f"{built[1]}.{built[2]}" if built else release.runtime_version,
         basis=basis,
     )
 
@@ -145,8 +149,10 @@ def _planned(facts: Facts, rows: Mapping[tuple[str, str], Release]) -> tuple[str
     if torch := facts.package("torch"):
         return torch.version, torch, "the default build"
     for one in facts.all(Package):
-        release = rows.get((one.name, public(one.version)))
+        release = next(
+            (row for (name, known), row in rows.items() if name == one.name and same(known, one.version)), None
+        )
         pinned = release.pins.get("torch", "") if release else ""
-        if re.fullmatch(r"==[\w.]+", pinned):
+        if PINNED.fullmatch(pinned):
             return pinned.removeprefix("=="), one, f"as {one.name} {one.version} pins it"
     return "", None, ""

@@ -43,6 +43,7 @@ from diag.api import (
     expression,
     local,
     public,
+    same,
     satisfies,
 )
 
@@ -159,7 +160,12 @@ def _judged(facts: Facts, engine: Engine | Package, asks: list[Asks]) -> Iterato
     elif pairs:
         yield _fits(engine, [one for one, _ in pairs], ("met", "均满足"))
     elif asks and facts.first(Component):
-        yield _fits(engine, asks, ("nothing else is asked about", "未询问其他版本"))
+        yield _fits(engine, asks, ("what is asked about has none of these", "所询问的组合未给出这些版本"))
+    elif (makers := _makers(facts)) and not makers & {"nvidia"} and engine.name in ENGINES:
+        yield Undecided(
+            reason=f"what {engine.name} {engine.version} published is for CUDA: on {' and '.join(sorted(makers))} "
+            "its plug-in or the maker's own build decides"
+        )
     else:
         yield Undecided(reason=f"what {engine.name} {engine.version} asks for is not known, or not what is there")
 
@@ -181,6 +187,10 @@ def _plugins(facts: Facts) -> list[Package]:
     """The installed plug-ins: what has releases that override pins of an engine."""
     names = {one.package for one in facts.all(Release) if one.overrides}
     return [one for one in facts.all(Package) if one.name in names]
+
+
+def _makers(facts: Facts) -> set[str]:
+    return {name for one in facts.all(Platform) for name in one.present}
 
 
 def _releases(facts: Facts, name: str) -> list[Release]:
@@ -208,15 +218,14 @@ def _asks(facts: Facts, engine: Engine | Package) -> list[Asks]:
         return []
     rows = [one for one in facts.all(Pin) if one.package == engine.name]
     exact = [one for one in rows if one.version == engine.version]
-    return [*(exact or [one for one in rows if one.version == public(engine.version)])]
+    return [*(exact or [one for one in rows if same(one.version, engine.version)])]
 
 
 def _for_cuda(facts: Facts, engine: Engine | Package) -> bool:
     """Whether it is a release of the engine, and nothing tells of another build than that for CUDA."""
     torch = facts.package("torch")
     backends = {one.backend for one in facts.all(TorchBuild) if one.backend}
-    makers = {name for one in facts.all(Platform) for name in one.present}
-    cuda = backends <= {"cuda"} and makers <= {"nvidia"} and not (torch and _other(local(torch.version)))
+    cuda = backends <= {"cuda"} and _makers(facts) <= {"nvidia"} and not (torch and _other(local(torch.version)))
     return cuda and bool(RELEASED.fullmatch(engine.version))
 
 

@@ -32,6 +32,7 @@ from diag.api import (
     Undecided,
     check,
     public,
+    same,
     satisfies,
 )
 
@@ -93,7 +94,7 @@ SGLANG_ON_312 = """\
 def unsupported_by_engine(facts: Facts) -> Iterator[Answer]:
     """Compare the interpreter with what the engine declares."""
     python = facts.all(Python)[0]
-    engines = {one.name: one for one in facts.all(Engine) if one.version and one.role == "installed"}
+    engines = {one.name: one for one in facts.all(Engine) if one.version and one.role != "running"}
     if not engines:
         yield Undecided(reason="the version of no engine is told")
     for engine in engines.values():
@@ -130,7 +131,7 @@ def _asks(facts: Facts, engine: Engine) -> Iterator[Requirement | Pin]:
         if (own.package, own.name) == (engine.name, "python"):
             yield own
     for row in facts.all(Pin):
-        if (row.package, row.name, row.version) == (engine.name, "python", public(engine.version)):
+        if (row.package, row.name) == (engine.name, "python") and same(row.version, engine.version):
             yield row
 
 

@@ -175,12 +175,12 @@ SHOWN = 3
         "en": {
             "title": "torch has no kernels for this device",
             "summary": "{device} is {architecture}; torch {torch}was built for {supported}",
-            "cause": "This torch is older than the device, or its build left the device's architecture out.",
+            "cause": "The device is newer than this build of torch, or so old that the build left its architecture out.",
         },
         "zh": {
             "title": "torch 不包含适用于该设备的内核",
             "summary": "{device} 为 {architecture}，而 torch {torch}仅支持 {supported}",
-            "cause": "该 torch 早于此设备发布，或其构建未包含该设备的架构。",
+            "cause": "该设备比此 torch 构建更新，或过于老旧，构建未包含其架构。",
         },
     },
     remedies=(

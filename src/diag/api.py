@@ -11,7 +11,7 @@ from diag.facts import *  # noqa: F403
 from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
 from diag.text import Line, expression
-from diag.versions import at_least, canonical, count, local, minor, numbers, public, satisfies, within
+from diag.versions import at_least, canonical, count, local, minor, numbers, public, same, satisfies, within
 
 __all__ = [
     "Answer",
@@ -41,6 +41,7 @@ __all__ = [
     "program",
     "public",
     "replace",
+    "same",
     "satisfies",
     "within",
 ]

@@ -224,7 +224,8 @@ def _untouched(judged: Judged) -> list[str]:
     subjects: dict[str, set[Status]] = {}
     for result in judged.results:
         subjects.setdefault(result.check.partition("/")[0], set()).add(result.status)
-    bare = {name for name, ends in subjects.items() if "skip" in ends and ends.isdisjoint(("pass", "fail"))}
+    bare = {"versions" for one in judged.facts.all(MatrixVerdict) if one.verdict == "unknown"}
+    bare |= {name for name, ends in subjects.items() if "skip" in ends and ends.isdisjoint(("pass", "fail"))}
     return sorted(bare - elsewhere) if any({"pass", "fail"} & ends for ends in subjects.values()) else []
 
 

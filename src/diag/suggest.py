@@ -98,7 +98,7 @@ def _suggested(way: Way, verdict: MatrixVerdict) -> Suggestion:
 
 
 def _note(refused: dict[str, list[str]], verdict: MatrixVerdict, way: Way) -> None:
-    rule = verdict.deciding[0].rule if verdict.deciding else "nothing is known"
+    rule = verdict.deciding[0].rule if verdict.deciding and verdict.verdict != "unknown" else ""
     names = refused.setdefault(rule, [])
     if way.source not in names:
         names.append(way.source)

@@ -46,6 +46,12 @@ def satisfies(version: str, specifier: str) -> bool | None:
         return None
 
 
+def same(one: str, other: str) -> bool:
+    """Whether two versions of a package are one release, their local parts left out: `0.20` is `v0.20.0`."""
+    first, second = parse(public(one)), parse(public(other))
+    return public(one) == public(other) if first is None or second is None else first == second
+
+
 def canonical(name: str) -> str:
     """A distribution name as PEP 503 compares it: lower case, runs of `-_.` as one dash."""
     return re.sub(r"[-_.]+", "-", name).lower()

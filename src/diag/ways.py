@@ -18,7 +18,7 @@ from packaging.specifiers import SpecifierSet
 from diag.facts import ComponentName, KnownSet, Published, Reference, Release, RuntimeDriver, Vendor
 from diag.matrix.known import alike
 from diag.text import matches
-from diag.versions import canonical, local, numbers, parse, public, satisfies, within
+from diag.versions import canonical, local, numbers, parse, public, same, satisfies, within
 
 COST = {"package": 1, "python": 5, "container": 20, "driver": 400}
 """What a change costs: a package before an environment, a container, a driver. Hardware is never changed."""
@@ -86,7 +86,7 @@ class Tables:
     @cached_property
     def published(self) -> dict[str, Published]:
         """How each distribution is published."""
-        return {row.package: row for row in self.of(Published)}
+        return {row.package: row for row in reversed(self.of(Published))}
 
     def image(self, release: Release) -> str:
         """The image of a release, empty where none is published."""
@@ -99,10 +99,10 @@ class Tables:
 
     def release(self, package: str, version: str) -> Release | None:
         """The release of this public version."""
-        return next((one for one in self.releases.get(package, ()) if one.version == public(version)), None)
+        return next((one for one in self.releases.get(package, ()) if same(one.version, version)), None)
 
     def fits(self, release: Release, makers: frozenset[str]) -> bool:
-        """Whether the default build of a release, by itself or by the torch beside it, is for devices of these makers."""
+        """Whether the default build of a release, by itself or by torch's, is for devices of these makers."""
         built = (release, *self.releases.get(TORCH, ()))
         runtime = next((self.parts[one.runtime] for one in built if one.runtime in self.parts), None)
         return not makers or (runtime is not None and runtime.vendor in makers)
@@ -157,16 +157,25 @@ def _known(given: Versions, wanted: Wanted, tables: Tables) -> Iterator[Way]:
         ):
             goal = {name: version.removesuffix(".*") for name, version in {**one.versions, **one.beside}.items()}
             changes = _changes(given, goal)
-            distributions = [f'"{name}=={version}"' for name, version in goal.items() if name not in tables.parts]
             yield Way(
                 versions={**{name: old for name, old in given.items() if name not in goal}, **goal},
                 changes=(*changes.values(), *([f"image {one.image}"] if one.image else [])) or ("nothing",),
-                commands=one.install or (f"pip install {' '.join(distributions)}",),
+                commands=_commands(one, tables),
                 cost=sum(_cost(name, tables, image=bool(one.image)) for name in changes if name in given),
                 source=one.id,
                 version=version,
                 kind="known",
             )
+
+
+def _commands(known: KnownSet, tables: Tables) -> tuple[str, ...]:
+    """The commands of a set: its own, before them its image where they start none; none where nothing is published."""
+    rows = [one for one in tables.of(Published) if one.vendor == known.vendor and one.package in known.versions]
+    if known.image and not any("docker run" in one for one in known.install):
+        return (*(one.start.replace("{image}", known.image) for one in rows[:1] if one.start), *known.install)
+    goal = {**known.versions, **known.beside}
+    named = " ".join(f'"{name}=={version}"' for name, version in goal.items() if name not in tables.parts)
+    return known.install or ((f"pip install {named}",) if rows else ())
 
 
 def _on(given: Versions, known: KnownSet) -> bool:
@@ -232,7 +241,7 @@ def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> 
         },
         changes=shown or ("nothing",),
         commands=_installation(release, goal, changes, tables),
-        cost=sum(_cost(name, tables, image=image) for name in own),
+        cost=sum(_cost(name, tables, image=image) for name in own if not same(goal[name], given.get(name, ""))),
         source=f"{release.package} {release.version}",
         version=release.version,
         kind="build" if build else "package",
@@ -269,8 +278,11 @@ def _further(base: Way, given: Versions, release: Release, tables: Tables, runti
         inside = {name: version for name, version in base.versions.items() if name not in ("glibc", "python")}
         start = (tables.published[release.package].start.replace("{image}", image),)
         steps.append(_with(replace(base, versions=inside), {}, f"run in the image {image}", start, "container"))
+    built = tables.release(TORCH, base.versions.get(TORCH, "")) or release
+    oldest = tables.oldest_driver(built.runtime, runtime or built.runtime_version)
+    if oldest and "driver" not in given:
+        steps = [replace(one, changes=(*one.changes, f"needs driver {oldest} or newer")) for one in steps]
     yield from steps
-    oldest = tables.oldest_driver(release.runtime, runtime or release.runtime_version) if release.runtime else ""
     if oldest and within(given.get("driver", ""), f">={oldest}", series=True) is False:
         for step in steps:
             change = f"driver {given['driver']} -> {oldest} or newer"

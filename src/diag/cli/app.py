@@ -124,7 +124,7 @@ def matrix_suggest(
     """Find the nearest sets that work, from COMPONENTs, a text (--from) or this host, and the commands to get there."""
     from diag.cli import matrix
 
-    wish = matrix.Wish(components=component, **given)
+    wish = matrix.Wish(components=component, seeks=True, **given)
     return matrix.suggest(wish, output=output, content=content, bounds=bounds, live=live)
 
 

@@ -20,18 +20,21 @@ from diag.cli.opening import selected, today, within
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.settings import settings
 from diag.errors import DiagError
-from diag.facts import ComponentName, Engine, Facts, Level, MatrixVerdict, Platform, Reason, Suggestion
+from diag.facts import ComponentName, Engine, Facts, Level, MatrixVerdict, Origin, Platform, Reason, Suggestion
+from diag.finding import SEVERITIES
 from diag.matrix.verdict import STRANGE
 from diag.plugins import Loaded
 from diag.render.words import WORDS
 from diag.report import Report
 from diag.suggest import Judge, judge, nearest, rows
+from diag.versions import canonical, order, parse
 from diag.ways import TORCH, Tables, Wanted, wishes
 
 WORD = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?P<sign>===?|=)(?P<version>\w[^\s=<>]*(?: [\w().-]+)*)")
 Words = Mapping[str, str]
 FEW = 4
 """Releases that are named one by one below this number."""
+BAD = ("known-bad", "metadata-conflict")
 GRAVEST = ("known-bad", "metadata-conflict", "unknown", "allowed-by-metadata", "reported", "verified")
 
 
@@ -42,13 +45,17 @@ class Wish(Struct, frozen=True, kw_only=True):
     source: str | None = None
     launch: str | None = None
     want: tuple[str, ...] = ()
+    seeks: bool = False
 
 
 def check(wish: Wish, *, output: Output, content: Content, bounds: Bounds, live: Live) -> int:
-    """Judge the set; the exit code is 1 where a reason of severity error stands behind the verdict."""
+    """Judge the set; the exit code is 1 where a reason at or above `--fail-on` stands behind the verdict."""
     found, report = judged(wish, content=content, bounds=bounds, live=live, output=output)
     given(report, found, output, bounds)
-    return 1 if any(one.severity == "error" for verdict in report.versions for one in verdict.deciding) else 0
+    counted = SEVERITIES[: SEVERITIES.index(output.fail_on) + 1] if output.fail_on != "never" else ()
+    if any(one.severity in counted for verdict in report.versions for one in verdict.deciding if one.verdict in BAD):
+        return 1
+    return 0 if report.versions else 4
 
 
 def suggest(wish: Wish, *, output: Output, content: Content, bounds: Bounds, live: Live) -> int:
@@ -83,11 +90,14 @@ def with_ways(
     """A verdict with the ways that grant each wish, or with what refuses them."""
     makers = frozenset(name for one in view.all(Platform) for name in one.present)
     parts = {name: version for name, version in verdict.components.items() if ", " not in version}
+    if devices := view.devices():
+        parts["gpu"] = devices[0].name or devices[0].architecture
     ways, notes = [], list(verdict.notes)
     for wish in _named(wanted, view) if not any(one.rule == STRANGE for one in verdict.reasons) else ():
         nearby, refused = nearest(parts, wish, tables, makers, decide)
         ways += nearby
-        notes += [words["refused"].format(rule=rule, names=_summed(names)) for rule, names in refused.items()]
+        for rule, names in refused.items():
+            notes.append(words["refused" if rule else "undecided"].format(rule=rule, names=_summed(names)))
         if not nearby:
             known = tables.releases.get(wish.name, ())
             newest = words["newest"].format(version=known[0].version) if known else ""
@@ -102,10 +112,10 @@ def _summed(names: Sequence[str]) -> str:
 
 def _named(wanted: Sequence[Wanted], view: Facts) -> list[Wanted]:
     """The wishes; where no distribution is named the engine that is there, else torch."""
-    engines = [one.name for one in view.all(Engine)] or ([TORCH] if view.package(TORCH) else [])
-    return [
-        one if one.name or one.model else one._replace(name=name) for one in wanted for name in (engines[:1] or [""])
-    ]
+    there = [one.name for one in view.all(Engine)] or ([TORCH] if view.package(TORCH) else [])
+    if not there and not any(one.name or one.model for one in wanted):
+        raise DiagError('nothing is wished for: name an engine or a model (--want "NAME>=1.2", --want model=NAME)')
+    return [one if one.name or one.model else one._replace(name=there[0]) for one in wanted]
 
 
 def given(report: Report, found: Examined, output: Output, bounds: Bounds) -> None:
@@ -147,16 +157,25 @@ def _word(report: Report) -> Any:
 
 def asked(wish: Wish) -> Question:
     """The question that the words make."""
+    names: dict[str, str] = {}
     for one in wish.components:
-        if not WORD.fullmatch(one):
+        word = WORD.fullmatch(one)
+        if word is None:
             raise DiagError(f"{one!r} is neither NAME==VERSION nor NAME=VALUE")
+        if word["sign"] != "=" and parse(word["version"]) is None:
+            raise DiagError(f"{one}: {word['version']!r} is no version of a distribution")
+        name = canonical(word["name"])
+        if name in names and name != "gpu":
+            raise DiagError(f"{one}: {names[name]} was named before")
+        names[name] = one
     texts = {"launch": wish.launch} if wish.launch is not None else {}
     if wish.components:
         texts["matrix"] = f"diag matrix check {shlex.join(wish.components)}"
     sources = (wish.source,) if wish.source else ()
     here = not wish.components
     wanted = None if here or sources else partial(_needed, [f'"{key}"'.encode() for key in texts])
-    return Question(command="matrix check", sources=sources, texts=texts, here=here, wanted=wanted)
+    command = "matrix suggest" if wish.seeks else "matrix check"
+    return Question(command=command, sources=sources, texts=texts, here=here, wanted=wanted)
 
 
 def _needed(keys: Sequence[bytes], source: bytes) -> bool:
@@ -165,36 +184,39 @@ def _needed(keys: Sequence[bytes], source: bytes) -> bool:
 
 
 def known(components: Sequence[str], loaded: Loaded) -> None:
-    """Refuse words whose name is that of no part."""
-    names = [one.name for one in loaded.references if isinstance(one, ComponentName)]
+    """Refuse words whose name is that of no part, or whose value is no version of it."""
+    rows = {one.name: one for one in loaded.references if isinstance(one, ComponentName)}
+    names = list(rows)
     for word in components:
-        name, sign, _ = re.split(r"(={1,3})", word, maxsplit=1)
+        name, sign, value = re.split(r"(={1,3})", word, maxsplit=1)
         if sign == "=" and name.lower() not in names:
             near = get_close_matches(name.lower(), names, 1)
             meant = f"did you mean {near[0]}=? " if near else ""
             raise DiagError(f"{word}: no part is called {name!r}; {meant}a distribution is {name}==VERSION")
+        if sign == "=" and rows[name.lower()].kind not in ("device", "model") and not order(value):
+            raise DiagError(f"{word}: {value!r} is no version, as 570.124.06, 12.8 or 8.3.RC1 is")
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """The document `diag/matrix/1`: the verdict on the versions of one machine; `scope` names it where there are more.
+    """The document `diag/matrix/1`: the verdict on the versions of one machine, `scope` names it where there are more.
 
-    Exit code 1 where a reason of severity error has the verdict of the whole.
+    `components` are the parts that were judged. Every reason names its rule, its source and the day on which that was
+    checked; those that have the verdict of the whole stand behind it. `suggestions` are those of `matrix suggest`.
     """
 
-    schema_: Literal["diag/matrix/1"] = field(default="diag/matrix/1", name="schema")
-    verdict: Level = "unknown"
-    components: dict[str, str] = {}
-    reasons: tuple[Reason, ...] = ()
-    notes: tuple[str, ...] = ()
-    undecided: tuple[str, ...] = ()
-    suggestions: tuple[Suggestion, ...] = ()
+    schema_: Literal["diag/matrix/1"] = field(name="schema")
+    verdict: Level
+    components: dict[str, str]
+    reasons: tuple[Reason, ...]
+    notes: tuple[str, ...]
+    undecided: tuple[str, ...]
+    suggestions: tuple[Suggestion, ...]
     scope: str = ""
 
 
 def extract(report: Report) -> Document:
     """The verdict as a document: of several machines the gravest."""
     verdicts = sorted(report.versions, key=lambda one: GRAVEST.index(one.verdict))
-    if not verdicts:
-        return Document()
-    told = {name: value for name, value in asdict(verdicts[0]).items() if name != "origin"}
-    return Document(**told, scope=verdicts[0].origin.scope)
+    first = verdicts[0] if verdicts else MatrixVerdict(origin=Origin(capture="matrix"), verdict="unknown")
+    told = {name: value for name, value in asdict(first).items() if name != "origin"}
+    return Document(schema_="diag/matrix/1", **told, scope=first.origin.scope)

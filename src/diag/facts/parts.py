@@ -46,9 +46,11 @@ def parts_named(facts: Facts, name: str, vendor: str = "") -> list[Part]:
     if row is None:
         wanted = name if any(sign in name for sign in "*?[") else canonical(name)
         found = [one for one in facts.all(Package) if matches(one.name, wanted)]
-        return [Part(one.name, one.version, "distribution", one) for one in found]
-    told = _told(facts, row, vendor)
-    return [*{one.version: one for one in reversed([*told])}.values()][::-1]
+        told = [Part(one.name, one.version, "distribution", one) for one in found]
+        planned = [one for one in facts.all(LaunchArguments) if one.version and one.engine == wanted]
+        return told or [Part(one.engine, one.version, "distribution", one) for one in planned]
+    known = _told(facts, row, vendor)
+    return [*{one.version: one for one in reversed([*known])}.values()][::-1]
 
 
 def absent(facts: Facts, name: str) -> bool:

@@ -12,8 +12,20 @@ from diag.versions import public
 
 APART = re.compile(r"[^a-z0-9.]+")
 WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {"ran": "ran", "with": "with {model}", "untold": "not told here: {names}", "other": "with another model"},
-    "zh": {"ran": "已运行过", "with": "模型 {model}", "untold": "此处未提供：{names}", "other": "模型不同"},
+    "en": {
+        "ran": "ran",
+        "on": "on {count} devices",
+        "with": "with {model}",
+        "untold": "not told here: {names}",
+        "other": "with another model",
+    },
+    "zh": {
+        "ran": "已运行过",
+        "on": "设备数 {count}",
+        "with": "模型 {model}",
+        "untold": "此处未提供：{names}",
+        "other": "模型不同",
+    },
 }
 
 
@@ -28,6 +40,7 @@ def ran(known: KnownSet, facts: Facts, language: str) -> Reason | None:
     level: Level = "reported" if other else known.level
     said = [
         " ".join((*(f"{name} {one}" for name, one in known.versions.items()), words["ran"])),
+        *([words["on"].format(count=known.count)] if known.count else ()),
         *([words["with"].format(model=known.model)] if known.model else ()),
         *([words["other"]] if other else ()),
         *([known.result] if known.result else ()),

@@ -8,14 +8,17 @@ nothing; where the pins of an engine are not known, nothing else makes the set a
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 
 from diag.check import Check
 from diag.facts import (
     LEVELS,
     Component,
     ComponentName,
+    DeviceModel,
     Engine,
     Facts,
     KnownSet,
@@ -33,6 +36,22 @@ from diag.versions import parse, public
 
 STRANGE = "matrix/unknown-device"
 """What stands for a rule where a device that is asked about is not known."""
+WORDS: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "newer": "{name} {version} is newer than the newest that is known here ({last})",
+        "unknown": "nothing is known here of {name}",
+        "near": "; did you mean {name!r}?",
+        "old": "the newest of the data was checked on {day}, {days} days ago",
+        "device": "no device is known here as {name!r}",
+    },
+    "zh": {
+        "newer": "{name} {version} 比此处已知的最新版本（{last}）更新",
+        "unknown": "此处没有 {name} 的任何资料",
+        "near": "；是否指 {name!r}？",
+        "old": "资料最近一次核对是在 {day}，已过 {days} 天",
+        "device": "此处没有名为 {name!r} 的设备",
+    },
+}
 AGE = dt.timedelta(days=90)
 """How old the newest of the data may be before that is said."""
 
@@ -53,14 +72,14 @@ def _verdict(
 ) -> MatrixVerdict:
     reasons = [reason for one in results for reason in _reasons(one, checks[one.check], view, language)]
     reasons += [reason for one in view.all(KnownSet) if (reason := ran(one, view, language))]
-    reasons += _strange(view)
+    reasons += _strange(view, WORDS[language])
     reasons.sort(key=lambda one: (LEVELS.index(one.verdict), one.severity == "info"))
     return MatrixVerdict(
         origin=Origin(capture="matrix", scope=scope),
         verdict=_level(reasons),
         components=_components(view),
         reasons=tuple(reasons),
-        notes=tuple(_notes(view, today)),
+        notes=tuple(_notes(view, today, WORDS[language])),
         undecided=() if reasons else tuple(_open(view, results, checks)),
     )
 
@@ -89,20 +108,27 @@ def _reasons(result: Result, check: Check, view: Facts, language: str) -> Iterat
 
 def _open(view: Facts, results: Sequence[Result], checks: Mapping[str, Check]) -> Iterator[str]:
     """Why nothing decides: what the rules asked for of which all facts were told."""
-    for one in results:
+    for one in results if view.first(Engine) or view.package("torch") else ():
         check = checks[one.check]
         asked = check.kind == "check" and one.status == "skip" and check.needs
         if asked and all(view.first(kind) for kind in check.needs):
             yield f"{check.id}: {one.reason}"
 
 
-def _strange(view: Facts) -> Iterator[Reason]:
+def _strange(view: Facts, words: Mapping[str, str]) -> Iterator[Reason]:
     """The devices asked about whose model is not known: whatever else fits, of them nothing is."""
     for one in view.devices() if view.first(Component) else ():
         if not one.vendor:
-            says = f"no device is known here as {one.name!r}"
+            typed = {_run(model.names[0]): model.names[0] for model in view.all(DeviceModel) if model.names}
+            near = [name for run, name in typed.items() if _run(one.name) and run.endswith(_run(one.name))]
+            near += [typed[run] for run in get_close_matches(_run(one.name), typed, 1)]
+            says = words["device"].format(name=one.name) + (words["near"].format(name=near[0]) if near else "")
             yield Reason(rule=STRANGE, verdict="unknown", severity="info", says=says, source="", checked="")
             return
+
+
+def _run(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
 
 
 def _level(reasons: Iterable[Reason]) -> Level:
@@ -119,18 +145,23 @@ def _level(reasons: Iterable[Reason]) -> Level:
 
 
 def _components(view: Facts) -> dict[str, str]:
-    """The parts that were judged: those asked about, else those that the data knows."""
+    """The parts that were judged: those asked about, the engines and torch, else those that the data knows."""
     names = {one.name: None for one in view.all(Component)}
-    if not names:
-        known = {name for one in view.all(Release) for name in (one.package, *one.pins)}
-        names = {one.name: None for one in view.all(Package) if one.name in known}
+    names |= {one.name: None for one in view.all(Engine) if one.version} | {"torch": None}
+    if not view.first(Component):
         names |= {one.name: None for one in view.all(ComponentName)}
     told = {name: [part.version for part in parts_named(view, name)] for name in names}
-    told["gpu"] = list(dict.fromkeys(one.name or one.architecture for one in view.devices()))
-    return {name: ", ".join(dict.fromkeys(filter(None, versions))) for name, versions in told.items() if any(versions)}
+    told["gpu"] = []
+    shown = {name: ", ".join(dict.fromkeys(filter(None, versions))) for name, versions in told.items() if any(versions)}
+    devices = [one.name or one.architecture for one in view.devices()]
+    if devices:
+        numbered = any(one.index is not None for one in view.devices())
+        summed = (f"{devices.count(name)}x{name}" if numbered else name for name in dict.fromkeys(devices))
+        shown = {"gpu": ", ".join(summed), **shown}
+    return shown
 
 
-def _notes(view: Facts, today: dt.date) -> Iterator[str]:
+def _notes(view: Facts, today: dt.date, words: Mapping[str, str]) -> Iterator[str]:
     """What limits the answer: newer versions than the data knows, parts that it does not know, its age."""
     releases = view.all(Release)
     newest: dict[str, str] = {}
@@ -140,15 +171,17 @@ def _notes(view: Facts, today: dt.date) -> Iterator[str]:
     for package in view.all(Package):
         last = newest.get(package.name)
         if last and _newer(public(package.version), last):
-            yield f"{package.name} {package.version} is newer than the newest that is known here ({last})"
+            yield words["newer"].format(name=package.name, version=package.version, last=last)
     named = {one.name for one in view.all(ComponentName)}
     for component in view.all(Component):
         if component.name not in named and component.name not in newest and not _asked_for(component.name, view):
-            yield f"nothing is known here of {component.name}"
+            near = get_close_matches(component.name, newest, 1)
+            hint = words["near"].format(name=near[0]) if near else ""
+            yield words["unknown"].format(name=component.name) + hint
     with suppress(ValueError):
         last_day = dt.date.fromisoformat(max((one.checked for one in releases), default=""))
         if today - last_day > AGE:
-            yield f"the newest of the data was checked on {last_day}, {(today - last_day).days} days ago"
+            yield words["old"].format(day=last_day, days=(today - last_day).days)
 
 
 def _asked_for(name: str, view: Facts) -> bool:

@@ -59,12 +59,12 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row(f"  {words['untouched']}: ", ", ".join(report.untouched), STYLES["faint"])
     if report.ignored:
         yield Row(f"  {words['ignored']}: ", ", ".join(report.ignored), STYLES["warning"])
-    for finding in report.findings:
+    for finding in report.findings if report.command != "matrix suggest" else ():
         yield Row("", "")
         yield from _finding(finding, report.language)
     for verdict in report.versions:
         yield Row("", "")
-        yield from _versions(verdict, words)
+        yield from _versions(verdict, report, words)
     yield from _machine(report, words)
     yield Row("", "")
     for result in report.results:
@@ -72,17 +72,25 @@ def _rows(report: Report) -> Iterator[Row]:
             yield Row(f"{words['crashed']}: ", f"{result.id}: {result.reason}", STYLES["error"])
     for one in report.broken:
         yield Row(f"{words['broken']}: ", f"{one.where}: {one.error}", STYLES["warning"])
+    if report.command.startswith("matrix") and report.versions:
+        return
     spent = f" ({sum(report.seconds.values()):.2f} s)"
     yield Row("", judged(report) + spent, text_style=STYLES["faint"])
 
 
 def _head(report: Report, words: dict[str, str]) -> Iterator[Row]:
-    """The answer in one line: of a question about versions their verdict."""
-    for one in report.versions if report.command.startswith("matrix") else ():
-        parts = ", ".join(f"{name} {version}" for name, version in one.components.items())
-        yield Row(f"{words[one.verdict].upper()}  ", parts, STYLES[one.verdict])
+    """The answer in one line: of a question about versions their verdict, or how many ways there are."""
+    if not report.command.startswith("matrix") or not report.versions:
+        text = f"{report.source.name}: {counted(report)}"
+        yield Row(f"{words[report.verdict].upper()}  ", text, STYLES[report.verdict])
         return
-    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
+    for one in report.versions:
+        parts = ", ".join(f"{name} {version}" for name, version in one.components.items())
+        answer, style = words[one.verdict], STYLES[one.verdict]
+        if report.command == "matrix suggest":
+            answer = words["ways"].format(count=len(one.suggestions)) if one.suggestions else words["no ways"]
+            style = STYLES["pass" if one.suggestions else "fail"]
+        yield Row(f"{answer.upper()}  ", parts, style)
 
 
 def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
@@ -108,15 +116,18 @@ def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
             yield Row(f"      {words['verify']}: ", remedy.verify, text_style=STYLES["command"])
 
 
-def _versions(verdict: MatrixVerdict, words: dict[str, str]) -> Iterator[Row]:
+def _versions(verdict: MatrixVerdict, report: Report, words: dict[str, str]) -> Iterator[Row]:
     scope = f" ({verdict.origin.scope})" if verdict.origin.scope else ""
     yield Row("", f"{words['versions']}{scope}: {words[verdict.verdict]}", text_style=STYLES[verdict.verdict])
     for one in verdict.reasons:
         where = ", ".join(filter(None, (one.source, one.checked)))
         yield Row(f"  {words[one.verdict]}: ", one.says, STYLES[one.verdict])
         yield Row("     ", f"{one.rule}{f' ({where})' if where else ''}", text_style=STYLES["faint"])
+    seeks = report.command == "matrix suggest"
     for note in (*verdict.notes, *(() if verdict.suggestions else verdict.undecided)):
         yield Row(f"  {words['note']}: ", note, STYLES["warning"])
+    if verdict.verdict in ("known-bad", "metadata-conflict") and not seeks:
+        yield Row(f"  {words['way']}: ", words["try"], STYLES["faint"])
     for number, way in enumerate(verdict.suggestions, 1):
         yield Row(f"  {words['way']} {number}: ", f"{'; '.join(way.changes)} ({words[way.level]})", STYLES[way.level])
         if way.says:
