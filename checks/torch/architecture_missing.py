@@ -358,8 +358,8 @@ def _fits(build: TorchBuild, judged: list[str], rows: list[TorchArchitectures]) 
     named, of = ", ".join(dict.fromkeys(judged)), f"{CALLED.get(build.backend, '')} {build.backend_version}".strip()
     return Fits(
         says={
-            "en": f"torch {build.version} for {of} has code that runs on {named}",
-            "zh": f"面向 {of} 的 torch {build.version} 包含可在 {named} 上运行的代码",
+            "en": f"{' '.join(filter(None, ('torch', build.version)))} for {of} has code that runs on {named}",
+            "zh": f"面向 {of} 的 {' '.join(filter(None, ('torch', build.version)))} 包含可在 {named} 上运行的代码",
         },
         source=rows[0].source if rows else "the list that this torch tells",
         checked=rows[0].checked if rows else "",

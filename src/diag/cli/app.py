@@ -101,7 +101,15 @@ def matrix_check(
 ) -> int:
     """Judge the versions of this host, of a text (--from), or a set named by COMPONENTs.
 
-    A COMPONENT is NAME==VERSION, gpu=8xH200, driver=570.124.06, python=3.12, glibc=2.31, cuda=12.8, dtk=26.04, …
+    \b
+    A COMPONENT is a distribution (NAME==VERSION) or a part:
+      gpu=8xH200 driver=570.124.06 python=3.12 glibc=2.31
+      cuda=12.8 (rocm=, xpu=: what torch is built for)  nvcc=12.8 (the local toolkit)
+      cuda-compat=13.0 dtk=26.04 cann=8.5.1 xre=5.0 maca=3.5 rocm-toolkit=7.2.1
+      ranks=8 (tensor-parallel size) model=Qwen/Qwen3-8B
+    Verdicts: known-bad, verified, reported, metadata-conflict, allowed-by-metadata, unknown.
+    Exit code: 1 where a reason at or above --fail-on stands behind a bad verdict, 4 where no
+    versions were told, else 0, also for unknown.
     """
     from diag.cli import matrix
 
@@ -112,7 +120,11 @@ def matrix_check(
 @matrix.command("suggest")
 @click.argument("component", nargs=-1, callback=told)
 @click.option(
-    "--want", multiple=True, callback=told, metavar="WISH", help='What must be in the set: "NAME>=1.2", model=NAME.'
+    "--want",
+    multiple=True,
+    callback=told,
+    metavar="WISH",
+    help='What must be in the set: NAME, "NAME>=1.2", model=NAME.',
 )
 @FROM
 @OVERLAY

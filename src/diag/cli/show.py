@@ -64,14 +64,18 @@ def _of(component: str, tables: Tables, loaded: Loaded) -> Iterator[Table]:
         yield _releases(package, tables.releases[package])
         yield from _sets(package, [one for one in tables.of(KnownSet) if package in one.versions])
         yield from _rules(package, (one for one in _about(loaded) if _reads(one, package)))
+    for known in tables.of(KnownSet):
+        if known.id == component:
+            yield _set(known)
     device = component.removeprefix("gpu=").lower()
+    device = device.partition(" ")[2] if device.partition(" ")[0] in _makers(tables) else device
     models = [one for one in tables.of(DeviceModel) if any(_goes_by(device, known) for known in one.names)]
     models = models or [one for one in tables.of(DeviceModel) if one.name.lower() == device]
     if models:
         yield _devices(component, models)
         yield from _builds(models, tables)
         yield from _sets(component, [one for one in tables.of(KnownSet) if any(matches(device, p) for p in one.gpu)])
-    if component in {one.vendor for one in tables.of(Vendor)}:
+    if component in _makers(tables):
         yield _devices(component, [one for one in tables.of(DeviceModel) if one.vendor == component])
         own = next(one for one in tables.of(Vendor) if one.vendor == component)
         for plugin in own.packages:
@@ -81,9 +85,14 @@ def _of(component: str, tables: Tables, loaded: Loaded) -> Iterator[Table]:
         yield from _rules(component, (one for one in _about(loaded) if one.about == component))
 
 
+def _makers(tables: Tables) -> set[str]:
+    return {one.vendor for one in tables.of(Vendor)}
+
+
 def _goes_by(word: str, name: str) -> bool:
     """Whether a model's name is the word, or begins with it."""
-    return matches(word, name) or name.lower().startswith((f"{word} ", f"{word}-"))
+    run, known = (text.lower().replace(" ", "").replace("-", "").replace("_", "") for text in (word, name))
+    return matches(word, name) or run == known or name.lower().startswith((f"{word} ", f"{word}-"))
 
 
 def _all(tables: Tables, loaded: Loaded) -> Iterator[Table]:
@@ -149,6 +158,29 @@ def _release(release: Release) -> Table:
         "doubt": release.doubt,
         "source": release.source,
         "checked": release.checked,
+    }
+    for name, value in told.items():
+        if value:
+            _add(table, name, value)
+    return table
+
+
+def _set(known: KnownSet) -> Table:
+    table = _table(known.id, "states", "value")
+    told = {
+        "level": known.level,
+        "device": " | ".join(known.gpu),
+        "count": known.count,
+        **{f"has {name}": version for name, version in known.versions.items()},
+        **{f"beside it {name}": version for name, version in known.beside.items()},
+        "model": known.model,
+        "image": known.image,
+        **{f"command {number}": command for number, command in enumerate(known.install, 1)},
+        "started with": known.flags,
+        "result": known.result,
+        "note": known.note.get("en", ""),
+        "source": known.source,
+        "checked": known.checked,
     }
     for name, value in told.items():
         if value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, convert, to_builtins
@@ -34,8 +35,8 @@ from diag.facts import (
     Vendor,
 )
 from diag.facts.parts import absent
-from diag.finding import Finding, Undecided, Value
-from diag.kb import Rule
+from diag.finding import Finding, Severity, Undecided, Value
+from diag.kb import Rule, Seen, Vector, Vectors, Way, Wording
 from diag.matrix.when import When, evidence
 
 Said = Literal["vendor", "maintainer", "project", "metadata", "measured", "contributor", "reporter"]
@@ -80,6 +81,38 @@ class Fault(Rule, frozen=True, kw_only=True):
         yield Finding(values=values, confidence=self.confidence, evidence=evidence(answers))
 
 
+class SiteFault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A known-bad set in few words, as a site writes it: what it says, when, and the commands that mend it."""
+
+    id: str
+    says: str
+    when: When
+    severity: Severity = "warning"
+    about: str = ""
+    fix: tuple[str, ...] = ()
+    source: str = ""
+    checked: str = ""
+
+    def fault(self) -> Fault:
+        """The same as a row of ours; its only proof is the site's word."""
+        said = Wording(en=self.says, zh=self.says)
+        seen = date.fromisoformat(self.checked) if self.checked else date.min
+        proof = Vector(text="", source=self.source)
+        return Fault(
+            id=self.id,
+            title=said,
+            cause=said,
+            summary=Wording(en=f"{{versions}}: {self.says}", zh=f"{{versions}}：{self.says}"),
+            severity=self.severity,
+            about=self.about,
+            evidence="measured",
+            when=self.when,
+            remedies=(Way(title=said, commands=self.fix, safety="manual", source=self.source),),
+            sources=(Seen(url=self.source, seen=seen),),
+            vectors=Vectors(fires=(proof,), silent=(proof,)),
+        )
+
+
 class Subject(Struct, frozen=True, forbid_unknown_fields=True):
     """One file of the matrix; `common` are fields that its releases share."""
 
@@ -95,7 +128,7 @@ def checks(document: Document, slug: str) -> Iterator[Check]:
     for row in (*subject.rules, *subject.cases):
         stated = dict(row)
         if stated.pop("level", KNOWN_BAD) == KNOWN_BAD:
-            fault = convert(stated, Fault)
+            fault = _fault(stated)
             yield Check(
                 id=f"matrix/{slug}/{fault.id}",
                 needs=(),
@@ -106,6 +139,13 @@ def checks(document: Document, slug: str) -> Iterator[Check]:
                 ranges=fault.when.ranges(),
                 **fault.stated("matrix"),
             )
+
+
+def _fault(row: dict[str, Any]) -> Fault:
+    try:
+        return convert(row, SiteFault).fault() if "says" in row else convert(row, Fault)
+    except ValueError as error:
+        raise ValueError(f"{row.get('id', 'a row without an id')}: {error}") from error
 
 
 def key(fact: Reference) -> str:
