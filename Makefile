@@ -15,6 +15,7 @@ check: $(VENV)/installed
 	$(BIN)/python docs/catalogue.py --check
 	$(BIN)/python docs/outputs.py --check
 	$(BIN)/python docs/faults.py --check
+	$(BIN)/python docs/matrix.py --check
 	$(BIN)/pytest -n auto
 
 test: $(VENV)/installed
@@ -28,6 +29,7 @@ docs: $(VENV)/installed
 	$(BIN)/python docs/catalogue.py
 	$(BIN)/python docs/outputs.py
 	$(BIN)/python docs/faults.py
+	$(BIN)/python docs/matrix.py
 
 device: $(VENV)/installed
 	$(BIN)/pytest tests/device
@@ -36,6 +38,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/quick_vs_collect_env.py
 	$(BIN)/python bench/help_cpu.py
 	$(BIN)/python bench/judge_thousand.py
+	$(BIN)/python bench/matrix.py
 
 soak full: $(VENV)/installed
 	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults"

@@ -9,7 +9,7 @@ User space asks the driver for what it does not have yet: devices are not found,
 
 ## What it cannot know
 AMD calls these combinations tested, not the only ones that run; where torch says that its device is available this is
-silent. A driver of the kernel itself has no version. ROCm 6.4 and later have no row: undecided.
+silent. A driver of the kernel itself has no version; a release without a row is undecided.
 """
 
 from __future__ import annotations

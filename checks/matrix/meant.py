@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 
 from diag.api import (
     Accelerator,
@@ -28,9 +27,12 @@ from diag.api import (
     RuntimeKind,
     TorchBuild,
     Vendor,
+    bare_name,
     deduction,
     local,
+    model_of,
     public,
+    replace,
 )
 
 KINDS: dict[str, RuntimeKind] = {"toolkit": "toolkit", "runtime": "library"}
@@ -71,28 +73,27 @@ def meant(facts: Facts) -> Iterator[Fact]:
 
 def _devices(facts: Facts, asked: Component) -> Iterator[Accelerator]:
     """One device, or as many as were asked about."""
-    model = _model(facts, asked.version)
-    whole = model.names[1:] if model and model.names[0].lower() == asked.version.lower() else ()
+    device = Accelerator(origin=asked.origin, name=asked.version)
+    model = model_of(facts, device, tells="vendor") or _squeezed(facts, asked.version)
+    short = model and _run(model.names[0]) == _run(bare_name(facts, asked.version))
+    whole = model.names[1:] if model and short else ()
     name = whole[0] if len(whole) == 1 and not set("*?[") & set(whole[0]) else asked.version
     starts = [(start, one.vendor) for one in facts.all(Vendor) for start in one.names]
     maker = model.vendor if model else next((vendor for start, vendor in starts if name.startswith(start)), "")
     for number in range(asked.count or 1):
-        yield Accelerator(
-            origin=asked.origin,
-            vendor=maker,
-            name=name,
-            index=number if asked.count else None,
-            architecture=model.architecture if model else "",
-        )
+        index = number if asked.count else None
+        architecture = model.architecture if model else ""
+        yield replace(device, vendor=maker, name=name, index=index, architecture=architecture)
 
 
-def _model(facts: Facts, name: str) -> DeviceModel | None:
-    """The model of this name; a maker's word before it is left out."""
-    makers = {one.vendor for one in facts.all(Vendor)}
-    first, _, rest = name.partition(" ")
-    bare = (rest if rest and first.lower() in makers else name).lower()
-    rows = [one for one in facts.all(DeviceModel) if any(fnmatchcase(bare, known.lower()) for known in one.names)]
-    return next(iter(rows), None)
+def _squeezed(facts: Facts, name: str) -> DeviceModel | None:
+    """The model whose name this is but for blanks and dashes: `RTX5090`."""
+    wanted = _run(bare_name(facts, name))
+    return next((one for one in facts.all(DeviceModel) if wanted in map(_run, one.names)), None)
+
+
+def _run(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
 
 
 def _maker(facts: Facts, devices: list[Accelerator], version: str) -> str:

@@ -3,14 +3,15 @@
 ## What it finds
 The CUDA version the driver offers (as `nvidia-smi` or torch print it, else the newest toolkit whose driver is not
 newer than the one loaded) against the version torch was built for. Within one major version any driver from that
-major's first on will do (minor-version compatibility); a newer major will not.
+major's first on will do (minor-version compatibility); a newer major will not, unless the libraries of NVIDIA's package
+`cuda-compat` are said to be there, on data-center devices and a branch of drivers that they run on.
 
 ## Why it matters
 torch refuses to initialise CUDA: "The NVIDIA driver on your system is too old".
 
 ## What it cannot know
-Whether the `cuda-compat` libraries of a container bridge the gap (forward compatibility, data-center devices only).
-Where torch says that CUDA is available they do, and nothing is found; where nobody asked torch, confidence is medium.
+Whether the `cuda-compat` libraries of a container bridge the gap where nobody says so. Where torch says that CUDA is
+available they do, and nothing is found; where nobody asked torch, confidence is medium.
 torch's own refusal counts by itself, with its own figure: a table beside it may be of another driver.
 The local toolkit (`nvcc`) does not matter here.
 """
@@ -20,21 +21,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from diag.api import (
+    Accelerator,
     Answer,
+    DeviceModel,
     Driver,
     Evidence,
     Facts,
     Finding,
+    Fits,
+    ForwardCompatibility,
     Remedy,
+    Runtime,
     RuntimeDriver,
     TorchBuild,
     Undecided,
     at_least,
     check,
+    devices,
+    minor,
+    model_of,
     numbers,
 )
 
+IMAGE = "in its image"
 FIRST_COMPATIBLE_MAJOR = 11
+CONSUMER = ("geforce ", "titan ")
 
 ENV_CU121_DRIVER_11_4 = """\
 Collecting environment information...
@@ -113,14 +124,17 @@ GPU 1: NVIDIA A10
 
 Nvidia driver version: 470.129.06
 """
+ASKED = "$ diag matrix check "
 
 
 @check(
     "nvidia/driver-behind-runtime",
     severity="error",
     about="nvidia",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Driver,),
-    uses=(RuntimeDriver, TorchBuild),
+    uses=(Accelerator, DeviceModel, ForwardCompatibility, Runtime, RuntimeDriver, TorchBuild),
     words={
         "en": {
             "title": "NVIDIA driver is too old for this PyTorch build",
@@ -156,6 +170,21 @@ Nvidia driver version: 470.129.06
             verify="nvidia-smi",
             source="https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html",
         ),
+        Remedy(
+            key="compat",
+            title={
+                "en": "Keep the driver and let the libraries of {package} come first in the loader's path: they run on "
+                "drivers of this branch, on data-center devices alone",
+                "zh": "保留现有驱动，让 {package} 的库在加载路径中排在最前：可用于此驱动分支，仅限数据中心 GPU",
+            },
+            commands=(
+                "apt-get install -y {package}",
+                "export LD_LIBRARY_PATH=/usr/local/cuda-{compat}/compat:$LD_LIBRARY_PATH",
+            ),
+            safety="manual",
+            verify='python -c "import torch; print(torch.version.cuda, torch.cuda.is_available())"',
+            source="https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html",
+        ),
     ),
     sources=(
         "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
@@ -163,13 +192,26 @@ Nvidia driver version: 470.129.06
         "https://github.com/pytorch/pytorch/issues/37320",
         "https://github.com/lllyasviel/Fooocus/issues/1313",
         "https://github.com/zai-org/ChatGLM3/issues/100",
+        "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html",
+        "https://github.com/pytorch/pytorch/issues/112553",
+        "https://github.com/haotian-liu/LLaVA/issues/493",
     ),
     explains=("torch/device-unavailable",),
     fires=(
         *(ENV_CU121_DRIVER_11_4, ENV_CU102_DRIVER_410, SMI_470 + ENV_CU121, TORCH_SAYS_SO),
         *(SMI_470 + TORCH_SAYS_SO, TORCH_SAYS_SO + SMI_525, SMI_470 + FREEZE_CU124, SMI_470 + FREEZE_PYPI),
+        ASKED + "gpu=H200 driver=570.195.03 torch==2.13.0 cuda=13.0",
+        ASKED + 'gpu="RTX 4090" driver=550.54.15 cuda=13.0 cuda-compat=13.0',
+        ASKED + "gpu=V100 driver=470.182.03 torch==2.1.0",
+        ASKED + "gpu=T4 driver=510.108.03 torch==2.5.1 cuda=12.4",
     ),
-    silent=(SMI_525 + ENV_CU121, SMI_525 + FREEZE_CU124, ENV_CU121_AVAILABLE_ON_470),
+    silent=(
+        *(SMI_525 + ENV_CU121, SMI_525 + FREEZE_CU124, ENV_CU121_AVAILABLE_ON_470),
+        ASKED + "gpu=H200 driver=570.195.03 torch==2.13.0 cuda=13.0 cuda-compat=13.0",
+        ASKED + "gpu=A100 driver=580 torch==2.13.0 cuda=13.0",
+        ASKED + "gpu=A100 driver=535.161.08 torch==2.9.1 cuda=12.9",
+        ASKED + "gpu=A100 driver=580.65.06 torch==2.15.0",
+    ),
 )
 def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
     """What torch itself refused, else what the driver offers against what torch was built for."""
@@ -190,8 +232,57 @@ def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
         return
     for build in builds:
         if not _runs(facts, driver, offered, build):
-            yield _finding(facts, driver, offered, build, sure=False in answers or not driver.version)
+            yield _behind(facts, driver, offered, build, sure=False in answers or not driver.version)
             return
+    version, row = driver.version or _loaded(facts, offered), next(iter(_rows(facts, builds[0])), None)
+    yield _fits(version, f"CUDA {offered}", builds[0], row)
+
+
+def _behind(facts: Facts, driver: Driver, offered: str, build: TorchBuild, *, sure: bool) -> Answer:
+    """A finding, unless the libraries of `cuda-compat` that are said to be there bridge the gap."""
+    compat = max((one.version for one in facts.all(Runtime) if one.name == "cuda-compat"), key=numbers, default="")
+    if not compat and IMAGE in build.basis and _may_bridge(facts, driver, build):
+        return Undecided(reason="the image may bring cuda-compat, with which it would run on this driver")
+    if not compat or numbers(compat)[:1] < numbers(build.backend_version)[:1]:
+        return _finding(facts, driver, offered, build, sure=sure)
+    rows = [one for one in _compatibility(facts) if one.version == minor(compat)]
+    known = _supported(facts)
+    if known is False:
+        return _finding(facts, driver, offered, build, sure=sure)
+    row = next((one for one in rows if _branch(driver) in one.branches), None)
+    if known and row:
+        return _fits(driver.version, f"{row.package}, CUDA {compat}", build, row)
+    return Undecided(reason=f"whether cuda-compat {compat} runs on these devices with this driver is not known")
+
+
+def _may_bridge(facts: Facts, driver: Driver, build: TorchBuild) -> bool:
+    """Whether libraries of `cuda-compat` for this CUDA run on drivers of this branch, and the devices may be such."""
+    major = numbers(build.backend_version)[:1]
+    rows = [one for one in _compatibility(facts) if numbers(one.version)[:1] == major]
+    return _supported(facts) is not False and any(_branch(driver) in one.branches for one in rows)
+
+
+def _compatibility(facts: Facts) -> list[ForwardCompatibility]:
+    return [one for one in facts.all(ForwardCompatibility) if (one.vendor, one.runtime) == ("nvidia", "cuda")]
+
+
+def _branch(driver: Driver) -> str:
+    return driver.version.partition(".")[0]
+
+
+def _supported(facts: Facts) -> bool | None:
+    """Whether NVIDIA supports forward compatibility on all devices; None where that of one is not known."""
+    answers = [_on(facts, one) for one in devices(facts) if one.vendor in ("", "nvidia")]
+    return False if False in answers else None if None in answers or not answers else True
+
+
+def _on(facts: Facts, device: Accelerator) -> bool | None:
+    """It does on data-center devices, on none of GeForce and TITAN, on select ones of the others."""
+    name = device.name.removeprefix("NVIDIA ").lower()
+    if name.startswith(CONSUMER):
+        return False
+    row = model_of(facts, device, tells="data_center")
+    return (row is not None and row.data_center) or None
 
 
 def _offer(facts: Facts, drivers: list[Driver]) -> tuple[Driver | None, str]:
@@ -207,8 +298,13 @@ def _offer(facts: Facts, drivers: list[Driver]) -> tuple[Driver | None, str]:
 
 def _shipped(facts: Facts, driver: Driver) -> str:
     """The newest CUDA version whose driver is not newer than this one."""
-    rows = [row for row in _table(facts) if at_least(driver.version, row.driver)]
+    rows = [row for row in _table(facts) if _reaches(driver.version, row.driver)]
     return max((row.version for row in rows), key=numbers, default="")
+
+
+def _reaches(version: str, minimum: str) -> bool:
+    """Whether a driver is not below another; of one whose branch alone is told (`580`), whether its branch is not."""
+    return at_least(version, minimum if "." in version else minimum.partition(".")[0]) is True
 
 
 def _runs(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> bool:
@@ -217,7 +313,7 @@ def _runs(facts: Facts, driver: Driver, offered: str, build: TorchBuild) -> bool
     if have >= need:
         return True
     floor = next((row.compatible_driver for row in _rows(facts, build) if row.compatible_driver), "")
-    compatible = not (driver.version and floor) or at_least(driver.version, floor) is not False
+    compatible = not (driver.version and floor) or _reaches(driver.version, floor)
     return have[0] == need[0] >= FIRST_COMPATIBLE_MAJOR and compatible
 
 
@@ -243,6 +339,7 @@ def _finding(facts: Facts, driver: Driver, offered: str, build: TorchBuild, *, s
     rows = _rows(facts, build) if build.backend_version else []
     minimum = next((row.compatible_driver for row in rows if row.compatible_driver), "")
     loaded, built = _loaded(facts, offered), build.backend_version or f"> {offered}"
+    package = _package(facts, loaded, build)
     return Finding(
         values={
             "driver": f" ({loaded})" if loaded else "",
@@ -251,7 +348,32 @@ def _finding(facts: Facts, driver: Driver, offered: str, build: TorchBuild, *, s
             "torch": f"{build.version} " if build.version else "",
             "built": built,
             "minimum": f"≥ {minimum}" if minimum else f"CUDA {built}",
+            "package": package.package if package else "",
+            "compat": package.version if package else "",
         },
-        confidence="high" if sure else "medium",
+        confidence="high" if sure and not build.inferred else "medium",
         evidence=(Evidence.of(driver), Evidence.of(build)) if build.origin != driver.origin else (Evidence.of(driver),),
+        remedies=("older-torch", "newer-driver", *(("compat",) if package else ())),
+    )
+
+
+def _package(facts: Facts, loaded: str, build: TorchBuild) -> ForwardCompatibility | None:
+    """The oldest `cuda-compat` with torch's CUDA that runs on the driver's branch; on data-center devices alone."""
+    need = numbers(build.backend_version)[:2]
+    told = any(one.name == "cuda-compat" for one in facts.all(Runtime))
+    rows = [
+        one for one in _compatibility(facts) if numbers(one.version)[:1] == need[:1] and numbers(one.version) >= need
+    ]
+    rows = [one for one in rows if loaded.partition(".")[0] in one.branches]
+    return min(rows, key=lambda one: numbers(one.version), default=None) if _supported(facts) and not told else None
+
+
+def _fits(version: str, offer: str, build: TorchBuild, row: RuntimeDriver | ForwardCompatibility | None) -> Fits:
+    return Fits(
+        says={
+            "en": f"CUDA {build.backend_version} of torch starts on driver {version} ({offer})",
+            "zh": f"torch 的 CUDA {build.backend_version} 可在驱动 {version}（{offer}）上启动",
+        },
+        source=row.source if row else "",
+        checked=row.checked if row else "",
     )

@@ -12,7 +12,8 @@ another transformers, model classes are missing or behave differently.
 Whether the difference is meant and works. A release whose published requirements were not read, a development build and
 a build for another runtime are not judged by the published table. Of the requirements of an engine only those are
 compared that it cannot do without: not its web server, nor its telemetry. Those that a plug-in overrides on purpose are
-not compared; a vendor's own builds of an engine are not judged at all.
+not compared; a vendor's own builds of an engine are not judged at all. Of several engines that is judged which a
+command is told to start.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from diag.api import (
     Facts,
     Finding,
     Fits,
+    LaunchArguments,
     Package,
     Pin,
     Platform,
@@ -51,7 +53,7 @@ CORE = {
 }
 UPSTREAM = ("nvidia", "amd", "intel")
 """Makers whose devices the engines serve by themselves, without a plug-in that brings its own versions."""
-RELEASED = expression(r"\d+(?:\.\d+)*(?:\.post\d+)?(?:\+cu\d{2,3})?")
+RELEASED = expression(r"\d+(?:\.\d+)*(?:rc\d+|\.post\d+)?(?:\+cu\d{2,3})?")
 Asks = Requirement | Pin
 
 CHECK_0210 = """\
@@ -78,8 +80,8 @@ but you have transformers 5.4.0 which is incompatible.
     "python/engine-pin-violated",
     severity="warning",
     about="python",
-    needs=(Package,),
-    uses=(Component, Engine, Requirement, Pin, Platform, Release, TorchBuild, Vendor),
+    needs=(Package, Engine),
+    uses=(Component, LaunchArguments, Requirement, Pin, Platform, Release, TorchBuild, Vendor),
     verdict="metadata-conflict",
     checked="2026-11-30",
     words={
@@ -130,6 +132,8 @@ def engine_pin_violated(facts: Facts) -> Iterator[Answer]:
     """Compare each requirement of an installed engine and of its plug-ins with what is there."""
     plugins = _plugins(facts)
     engines = {one.name: one for one in facts.all(Engine) if one.name in ENGINES and one.version}
+    planned = {one.engine for one in facts.all(LaunchArguments)}
+    engines = {name: one for name, one in engines.items() if name in planned} or engines
     if not engines and not plugins:
         yield Undecided(reason="the version of no engine is told")
     for plugin in plugins:

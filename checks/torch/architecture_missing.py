@@ -2,37 +2,49 @@
 
 ## What it finds
 A device whose compute capability is in none of the architectures torch was built for: neither of its own major
-version at or below its minor, nor as PTX (`compute_NN`) that the driver could compile for it. Where torch's list is not
-told: a device that is known to be newer than all of PyTorch's builds for the CUDA that this one is for.
+version at or below its minor, nor as PTX (`compute_NN`) that the driver could compile for it. Where a device's
+architecture is not told, that of its model counts; where torch's list is not told, that of PyTorch's build of this
+version for this runtime.
 
 ## Why it matters
 Every kernel launch fails: "no kernel image is available for execution on the device".
 
 ## What it cannot know
 The architectures of the engine's own extension, which may differ from torch's. Other vendors' names (`gfx…`) are
-compared as they are. Builds that are not PyTorch's own, which may carry PTX, are judged by their list alone.
+compared as they are. Builds that are not PyTorch's own (conda-forge, NVIDIA's images and wheels for Jetson), builds for
+Windows and those of versions that `kb/reference/torch_builds.yaml` does not list are judged by their own list alone; so
+are AMD's devices of unknown models, and all while a variable makes a device pose as another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from diag.api import (
     Accelerator,
     Answer,
+    Component,
+    DeviceModel,
     Evidence,
     Facts,
     Finding,
+    Fits,
+    Host,
     Package,
-    Reference,
+    Platform,
     Remedy,
+    TorchArchitectures,
     TorchBuild,
     Undecided,
-    at_least,
     check,
     devices,
     expression,
     local,
+    model_of,
+    numbers,
+    public,
+    satisfies,
 )
 
 SM120 = """\
@@ -91,27 +103,74 @@ torchvision              0.20.1+cu121
 vllm                     0.6.6
 """
 FROZEN_CU128 = "torch==2.7.0+cu128\nvllm==0.9.1\n"
+SMI_V100 = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 525.105.17   Driver Version: 525.105.17   CUDA Version: 12.0     |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|                               |                      |               MIG M. |
+|===============================+======================+======================|
+|   0  Tesla V100-SXM2...  On   | 00000000:00:09.0 Off |                    0 |
+| N/A   38C    P0    38W / 300W |    308MiB / 32768MiB |      0%      Default |
+|                               |                      |                  N/A |
++-------------------------------+----------------------+----------------------+
+"""
+V100_CU128 = """\
+Torch version: 2.11.0+cu128
+CUDA available: True
+CUDA version: 12.8
+"""
+ENV_V100_CU126 = """\
+Collecting environment information...
+PyTorch version: 2.7.0+cu126
+CUDA used to build PyTorch: 12.6
+Is CUDA available: True
+GPU models and configuration:
+GPU 0: Tesla V100-SXM2-16GB
+GPU 1: Tesla V100-SXM2-16GB
+
+Nvidia driver version: 535.183.01
+"""
+ENV_P100_CU124 = """\
+PyTorch version: 2.5.1+cu124
+CUDA used to build PyTorch: 12.4
+Is CUDA available: True
+GPU models and configuration:
+GPU 0: Tesla P100-PCIE-16GB
+GPU 1: Tesla P100-PCIE-16GB
+
+Nvidia driver version: 535.183.01
+"""
+ENV_A100_CU128 = """\
+PyTorch version: 2.7.0+cu128
+CUDA used to build PyTorch: 12.8
+Is CUDA available: True
+GPU models and configuration: GPU 0: NVIDIA A100-SXM4-40GB
+Nvidia driver version: 575.51.03
+"""
+ASKED = "$ diag matrix check "
 STRANGERS = {(8, 7), (10, 1)}
 """Capabilities that no other of their major version serves."""
-NAME = expression(r"(sm|compute)_(\d+)(\d)[a-z]?$")
-RELEASED = expression(r"\d+\.\d+\.\d+(?:\+cu\d+)?")
-
-
-class DeviceArchitecture(Reference, frozen=True, kw_only=True):
-    """The architecture of devices, by the starts of their names, and the first CUDA whose builds hold it."""
-
-    vendor: str
-    names: tuple[str, ...]
-    architecture: str
-    cuda: str
+JETSON = {"sm_53", "sm_62", "sm_72", "sm_87", "sm_110"}
+"""Boards whose wheels are the maker's own."""
+RUNTIMES = {"nvidia": "cuda", "amd": "rocm"}
+CALLED = {"cuda": "CUDA", "rocm": "ROCm"}
+POSING = "HSA_OVERRIDE_GFX_VERSION"
+NAME = expression(r"(sm|compute)_(\d+)(\d)([a-z]?)$")
+RELEASED = expression(r"(?:\d+\.\d+\.\d+(?:\+(?:cu|rocm)\d+(?:\.\d+)*)?)?")
+SHOWN = 3
+"""How many builds are named that would do."""
 
 
 @check(
     "torch/architecture-missing",
     severity="error",
     about="torch",
+    verdict="known-bad",
+    checked="2026-11-30",
     needs=(Accelerator, TorchBuild),
-    uses=(DeviceArchitecture, Package),
+    uses=(Component, DeviceModel, Host, Package, Platform, TorchArchitectures),
     words={
         "en": {
             "title": "torch has no kernels for this device",
@@ -125,6 +184,17 @@ class DeviceArchitecture(Reference, frozen=True, kw_only=True):
         },
     },
     remedies=(
+        Remedy(
+            key="fitting-build",
+            title={
+                "en": "Install a build of torch whose code runs on {architecture}, and the engine's build for the same "
+                "runtime: {fitting}",
+                "zh": "安装代码可在 {architecture} 上运行的 torch 构建，以及面向相同运行时的推理引擎构建：{fitting}",
+            },
+            safety="manual",
+            verify='python -c "import torch; print(torch.cuda.get_arch_list())"',
+            source="https://pytorch.org/get-started/locally/",
+        ),
         Remedy(
             key="newer-torch",
             title={
@@ -142,25 +212,51 @@ class DeviceArchitecture(Reference, frozen=True, kw_only=True):
         "https://github.com/vllm-project/vllm/pull/39878",
         "https://developer.nvidia.com/cuda-gpus",
         "https://github.com/Hellod035/LeggedLab/issues/26",
+        "https://github.com/pytorch/pytorch/issues/182250",
+        "https://github.com/meizhong986/WhisperJAV/issues/333",
+        "https://github.com/index-tts/index-tts/issues/815",
+        "https://github.com/vllm-project/production-stack/issues/528",
     ),
-    fires=(SM120, SM90, ENV_5090, SMI_5090 + LIST_CU121, SMI_5090 + UNFIT_5090),
+    fires=(
+        *(SM120, SM90, ENV_5090, SMI_5090 + LIST_CU121, SMI_5090 + UNFIT_5090, SMI_V100 + V100_CU128),
+        ASKED + "gpu=V100 torch==2.11.0 cuda=13.0",
+        ASKED + "gpu=V100 torch==2.7.1 cuda=12.8",
+        ASKED + "gpu=P100 torch==2.8.0+cu128",
+        ASKED + 'gpu="RTX 5090" torch==2.7.0 cuda=12.6',
+        ASKED + "gpu=8xB200 cuda=12.6",
+    ),
     explains=("torch/no-kernel-for-device",),
-    silent=(SM89_ON_SM86, SMI_5090 + FROZEN_CU128),
+    silent=(
+        *(SM89_ON_SM86, SMI_5090 + FROZEN_CU128, ENV_V100_CU126, ENV_P100_CU124, ENV_A100_CU128),
+        ASKED + "gpu=V100 torch==2.10.0 cuda=12.8",
+        ASKED + "gpu=L40S torch==2.11.0 cuda=13.0",
+        ASKED + "gpu=GB10 torch==2.11.0 cuda=13.0",
+        ASKED + "gpu=T4 torch==2.15.0",
+    ),
 )
 def architecture_missing(facts: Facts) -> Iterator[Answer]:
-    """Compare each device's architecture with the list torch gives, else with what builds for its CUDA hold."""
+    """Compare each device's architecture with the list torch gives, else with that of PyTorch's build."""
     build, known = _build(facts), list(_known(facts))
     if build is None or not known:
         yield Undecided(reason="the architectures of torch and of a device are not both told")
         return
-    judged = False
+    judged, sources = [], []
+    lacking: dict[tuple[str, str], list[Accelerator]] = {}
     for device, architecture in known:
-        supported = _supported(facts, build, architecture)
-        judged = judged or supported is not None
-        if supported:
-            yield _finding(facts, device, architecture, build, supported)
+        lists = _lists(facts, build, device, architecture)
+        if lists and not any(_runs(architecture, one) for one, _ in lists):
+            lacking.setdefault((device.name, architecture), []).append(device)
+        judged += [architecture] if lists else []
+        sources += [row for _, row in lists if row]
+    for (_, architecture), alike in lacking.items():
+        yield _finding(facts, alike, architecture, build)
     if not judged:
-        yield Undecided(reason="for which architectures a build of torch for this CUDA holds code is not known")
+        yield Undecided(reason="for which architectures a build of torch for this runtime holds code is not known")
+    elif not lacking:
+        yield _fits(build, judged, sources)
+
+
+Listed = tuple[tuple[str, ...], TorchArchitectures | None]
 
 
 def _known(facts: Facts) -> Iterator[tuple[Accelerator, str]]:
@@ -169,55 +265,104 @@ def _known(facts: Facts) -> Iterator[tuple[Accelerator, str]]:
     yield from ((one, one.architecture) for one in told)
     names = {one.name for one in told}
     for device in devices(facts):
-        row = _row(facts, device)
-        if row and not device.architecture and device.name not in names:
-            yield device, row.architecture
+        model = model_of(facts, device)
+        if model and model.architecture and not device.architecture and device.name not in names:
+            yield device, model.architecture
 
 
 def _build(facts: Facts) -> TorchBuild | None:
-    """What tells the architectures of torch, else its CUDA."""
+    """What tells the architectures of torch, else the runtime it was built for."""
     builds = facts.all(TorchBuild)
     listed = next((one for one in builds if one.architectures), None)
-    return listed or next((one for one in builds if one.backend == "cuda" and one.backend_version), None)
+    return listed or next((one for one in builds if one.backend in CALLED and one.backend_version), None)
 
 
-def _row(facts: Facts, device: Accelerator) -> DeviceArchitecture | None:
-    """The row that names this device; the name ends where the row's does, or goes on with another word."""
-    name = device.name.removeprefix("NVIDIA ")
-    rows = (row for row in facts.all(DeviceArchitecture) if row.vendor == (device.vendor or "nvidia"))
-    return next((row for row in rows if any(f"{name} ".startswith(f"{start} ") for start in row.names)), None)
-
-
-def _supported(facts: Facts, build: TorchBuild, architecture: str) -> str | None:
-    """What torch has instead of this architecture, empty where it has it, None where that is not known."""
+def _lists(facts: Facts, build: TorchBuild, device: Accelerator, architecture: str) -> list[Listed]:
+    """What may be in this build: its own list, else those of PyTorch's builds; empty where that is not known."""
     if build.architectures:
-        return "" if _runs(architecture, build.architectures) else " ".join(build.architectures)
-    row = next((one for one in facts.all(DeviceArchitecture) if one.architecture == architecture), None)
-    if row is None or not _released(facts, build):
-        return None
-    if at_least(build.backend_version, row.cuda):
-        return ""
-    return f"CUDA {build.backend_version} ({architecture}: CUDA ≥ {row.cuda})"
+        return [(build.architectures, None)]
+    model = model_of(facts, device)
+    vendor = device.vendor or (model.vendor if model else "nvidia" if NAME.match(architecture) else "")
+    posing = any(vendor in one.poses_as for one in facts.all(Platform)) or POSING in facts.environment()
+    unknown = vendor == "amd" and model is None
+    if RUNTIMES.get(vendor) != build.backend or posing or unknown or architecture in JETSON:
+        return []
+    return [(one.architectures, one) for one in _rows(facts, build)] if _released(facts, build) else []
+
+
+def _rows(facts: Facts, build: TorchBuild) -> list[TorchArchitectures]:
+    """PyTorch's builds of this version for this runtime, for the machine where that is told."""
+    version = public(build.version)
+    return [
+        one
+        for one in _served(facts, build.backend)
+        if fnmatchcase(".".join(build.backend_version.split(".")[:2]), one.version)
+        and (not version or satisfies(version, one.torch))
+    ]
+
+
+def _served(facts: Facts, runtime: str) -> list[TorchArchitectures]:
+    """PyTorch's builds for a runtime, for the machine where that is told."""
+    machine = facts.field(Host, "machine") or ""
+    rows = [one for one in facts.all(TorchArchitectures) if one.runtime == runtime]
+    return [one for one in rows if not machine or one.machine in ("", machine)]
 
 
 def _released(facts: Facts, build: TorchBuild) -> bool:
-    """Whether it is one that PyTorch released: others, such as conda-forge's and NVIDIA's, carry PTX."""
-    listed = any(one.origin == build.origin for one in facts.all(Package))
-    return bool(RELEASED.fullmatch(build.version)) and (bool(local(build.version)) or listed)
+    """Whether it is one that PyTorch released for Linux: others, such as conda-forge's and NVIDIA's, carry PTX."""
+    asked = any(one.origin == build.origin for one in facts.all(Component))
+    listed = asked or build.inferred or any(one.origin == build.origin for one in facts.all(Package))
+    windows = any("Windows" in one.os for one in facts.all(Host))
+    return bool(RELEASED.fullmatch(build.version)) and (bool(local(build.version)) or listed) and not windows
 
 
-def _finding(facts: Facts, device: Accelerator, architecture: str, build: TorchBuild, supported: str) -> Finding:
+def _finding(facts: Facts, alike: list[Accelerator], architecture: str, build: TorchBuild) -> Finding:
+    """One for all devices of a name; they are named where there is one."""
+    device, lists = alike[0], _lists(facts, build, alike[0], architecture)
     version = build.version or next((one.version for one in facts.all(TorchBuild) if one.version), "")
+    fitting = _fitting(facts, build.backend, public(version), architecture)
+    sure = build.architectures or (local(version) and not any(row and row.doubt for _, row in lists))
+    runtime = (
+        f" ({CALLED[build.backend]} {build.backend_version})" if build.backend_version and not local(version) else ""
+    )
     return Finding(
         values={
             "device": device.name,
             "architecture": architecture,
-            "torch": f"{version} " if version else "",
-            "supported": supported,
+            "torch": f"{version}{runtime} ".lstrip() if version or runtime else "",
+            "supported": " ".join(lists[0][0]),
+            "fitting": fitting,
         },
-        subject=f"device {device.index}" if device.index is not None else "",
-        confidence="high" if build.architectures or local(version) else "medium",
-        evidence=(Evidence.of(device), Evidence.of(build)),
+        subject=f"device {device.index}" if device.index is not None and len(alike) == 1 else "",
+        confidence="high" if sure and not build.inferred else "medium",
+        evidence=(*{one.origin: Evidence.of(one) for one in alike}.values(), Evidence.of(build)),
+        remedies=("fitting-build",) if fitting else ("newer-torch",),
+    )
+
+
+def _fitting(facts: Facts, runtime: str, version: str, architecture: str) -> str:
+    """Which of PyTorch's builds hold code for an architecture: of this version, else of later ones, else the latest."""
+    rows = [one for one in _served(facts, runtime) if _runs(architecture, one.architectures)]
+    same = {f"torch=={version} ({CALLED[runtime]} {one.version})": 0 for one in rows if satisfies(version, one.torch)}
+    rows.sort(key=_since)
+    later = [one for one in rows if version and _since(one) > numbers(version)]
+    others = {f"torch{one.torch} ({CALLED[runtime]} {one.version})": 0 for one in later or rows[::-1]}
+    return ", ".join([*(same or others)][:SHOWN])
+
+
+def _since(row: TorchArchitectures) -> tuple[int, ...]:
+    return numbers(row.torch.lstrip("=<>~"))
+
+
+def _fits(build: TorchBuild, judged: list[str], rows: list[TorchArchitectures]) -> Fits:
+    named, of = ", ".join(dict.fromkeys(judged)), f"{CALLED.get(build.backend, '')} {build.backend_version}".strip()
+    return Fits(
+        says={
+            "en": f"torch {build.version} for {of} has code that runs on {named}",
+            "zh": f"面向 {of} 的 torch {build.version} 包含可在 {named} 上运行的代码",
+        },
+        source=rows[0].source if rows else "the list that this torch tells",
+        checked=rows[0].checked if rows else "",
     )
 
 
@@ -230,6 +375,6 @@ def _runs(device: str, supported: tuple[str, ...]) -> bool:
     for found in filter(None, map(NAME.match, supported)):
         older = (int(found[2]), int(found[3])) <= (major, minor)
         same = int(found[2]) == major and ((major, minor) not in STRANGERS or found[3] == own[3])
-        if older and (found[1] == "compute" or same):
+        if older and (found[1] == "compute" or same) and (found[4] != "a" or found.group(2, 3) == own.group(2, 3)):
             return True
     return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from diag.facts import Fact, Facts, Level
@@ -40,7 +40,8 @@ class Check:
     applicable. `applies` may give a further reason why it is not. `needs` must be known, `uses` may be looked at.
     `literals` are the strings a text must hold for the check to want a window of it. `explains` names the findings
     that are consequences of this one. `verdict` is what a finding says of the versions of a machine, None for a
-    check that is not about versions; `checked` is the day (ISO 8601) on which its sources were read for that.
+    check that is not about versions; `checked` is the day (ISO 8601) on which its sources were read for that,
+    `ranges` the versions by name that it is about.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Check:
     kind: RuleKind = "check"
     verdict: Level | None = None
     checked: str = ""
+    ranges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     explanation: str = ""
 
     def say(self, part: Literal["title", "summary", "cause"], language: str, values: Mapping[str, Value]) -> str:

@@ -21,6 +21,8 @@ FORM = b"1"
 """Of what is kept: another one when `Content` changes."""
 CACHE_CAP = 64 * 2**20
 """Bytes of the largest cache that is read."""
+DIGEST = 16
+"""Bytes before what is kept that tell whether it is whole."""
 
 
 class Content(Struct, frozen=True, array_like=True):
@@ -86,9 +88,16 @@ def _read(cache: Path | None) -> dict[str, Raw]:
     try:
         if cache is None or cache.stat().st_size > CACHE_CAP:
             return {}
-        return msgpack.decode(cache.read_bytes(), type=dict[str, Raw])
-    except (OSError, DecodeError, ValidationError):
+        whole = cache.read_bytes()
+        if whole[:DIGEST] != _digest(whole[DIGEST:]):
+            return {}
+        return msgpack.decode(whole[DIGEST:], type=dict[str, Raw])
+    except (OSError, DecodeError, ValidationError, RecursionError):
         return {}
+
+
+def _digest(pack: bytes) -> bytes:
+    return hashlib.blake2b(pack, digest_size=DIGEST).digest()
 
 
 def _kept(document: Document) -> Raw | None:
@@ -104,7 +113,7 @@ def _write(cache: Path, pack: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=cache.parent, prefix=".kb-")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(pack)
+            file.write(_digest(pack) + pack)
         os.replace(temporary, cache)
     finally:
         Path(temporary).unlink(missing_ok=True)

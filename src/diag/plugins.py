@@ -117,10 +117,13 @@ def templates(root: Path) -> dict[str, Path]:
 class Shelf:
     """The roots, opened: what says which texts to take is loaded at once, the rules and their data when asked for.
 
-    So the commands of a host can run while its rules are still read. `cache` is a folder where YAML is kept parsed.
+    So the commands of a host can run while its rules are still read. `cache` is a folder where YAML is kept parsed;
+    `wanted` answers of a module's source whether it is needed, None where all are.
     """
 
-    def __init__(self, folders: Iterable[Path], cache: Path | None = None) -> None:
+    def __init__(
+        self, folders: Iterable[Path], cache: Path | None = None, wanted: Callable[[bytes], bool] | None = None
+    ) -> None:
         folders = list(folders)
         self.probes: dict[str, Probe] = {}
         self.templates: dict[str, Path] = {}
@@ -132,6 +135,7 @@ class Shelf:
         self._broken: list[Broken] = []
         self._overlays: list[tuple[Path, str]] = []
         self._overlaid: set[str] = set()
+        self._wanted = wanted
         self._documents = Documents(cache_file(cache, folders))
         self._opened = [self._open(root, f"diag_root_{number}") for number, root in enumerate(folders)]
 
@@ -171,7 +175,10 @@ class Shelf:
             if not os.access(part, os.R_OK | os.X_OK):
                 self._broken.append(Broken(where=str(part), error="PermissionError: it cannot be read"))
         for path in _files(root / "checks", ".py"):
-            if _holds_rules_alone(path):
+            source = _source(path)
+            if self._wanted and not self._wanted(source):
+                continue
+            if _holds_rules_alone(source):
                 opened.rules.append(path)
             else:
                 self._attempt(path, lambda path=path: self._add_module(path, opened))
@@ -186,7 +193,7 @@ class Shelf:
             self._attempt(path, lambda check=check: self._keep_checks([check]))
         for part, work in (("entries", self._add_entry), ("matrix", self._add_matrix), ("reference", self._refer)):
             folder = root / "kb" / part
-            for path in _files(folder, ".yaml"):
+            for path in _files(folder, ".yaml") if part != "entries" or self._wanted is None else ():
                 self._attempt(path, lambda path=path, work=work, folder=folder: work(path, _slug(path, folder)))
 
     def _add_entry(self, path: Path, slug: str) -> None:
@@ -263,12 +270,15 @@ class Shelf:
             raise ValueError(f"{key!r} is already held by an earlier file{f' than {path.name}' if path else ''}")
 
 
-def _holds_rules_alone(path: Path) -> bool:
-    """Whether a module only makes checks, as its source says: it can wait until they are asked for."""
+def _source(path: Path) -> bytes:
     try:
-        source = path.read_bytes()
-    except OSError:
-        return False
+        return path.read_bytes()
+    except OSError:  # loading it will say so
+        return b""
+
+
+def _holds_rules_alone(source: bytes) -> bool:
+    """Whether a module only makes checks, as its source says: it can wait until they are asked for."""
     return b"@check(" in source and not any(word in source for word in (b"robe(", b"eduction("))
 
 

@@ -9,6 +9,7 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, cast
 
 LINE_CAP = 64 * 1024
@@ -54,6 +55,20 @@ class _Expression:
         found = getattr(re.compile(self.pattern, self._flags), name)
         setattr(self, name, found)
         return found
+
+
+SIGNS = frozenset("*?[")
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a whole name is what a pattern, as of a shell, describes; letters alike in either case."""
+    name, pattern = name.lower(), pattern.lower()
+    if SIGNS.isdisjoint(pattern):
+        return name == pattern
+    start = pattern[:-1]
+    if pattern.endswith("*") and SIGNS.isdisjoint(start):
+        return name.startswith(start)
+    return fnmatchcase(name, pattern)
 
 
 def expression(source: str, flags: int = 0) -> re.Pattern[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 
@@ -41,10 +41,9 @@ def satisfies(version: str, specifier: str) -> bool | None:
     """Whether a package version lies in a PEP 440 range, its local part left out; None where either cannot be read."""
     parsed = parse(public(version))
     try:
-        allowed = SpecifierSet(specifier)
-    except InvalidSpecifier:
+        return None if parsed is None else SpecifierSet(specifier).contains(parsed, prereleases=True)
+    except ValueError:  # no range, or one of more digits than Python makes a number of
         return None
-    return None if parsed is None else allowed.contains(parsed, prereleases=True)
 
 
 def canonical(name: str) -> str:
@@ -75,7 +74,8 @@ def at_least(version: str, minimum: str) -> bool | None:
 EARLIER = {"dev": 0, "alpha": 1, "beta": 2, "rc": 3}
 """Words that make a version one before the release of the same numbers, the earliest first."""
 PIECE = re.compile(r"[0-9]{1,18}|[a-z]+")
-CLAUSE = re.compile(r"\s*(===|==|!=|<=|>=|<|>)?\s*v?([0-9][\w.+-]*?)(\.\*)?\s*")
+ZERO, END = (1, 0), (0,)
+CLAUSE = re.compile(r"(===|==|!=|<=|>=|<|>)?\s{0,9}v?([0-9][\w.+-]*?)(\.\*)?")
 Key = tuple[tuple[int, ...], ...]
 
 
@@ -93,38 +93,37 @@ def within(version: str, specifier: str, *, series: bool = False) -> bool | None
 
 
 def _holds(version: str, clause: str, series: bool) -> bool | None:
-    found = CLAUSE.fullmatch(clause)
+    found = CLAUSE.fullmatch(clause.strip())
     have = order(version)
-    if found is None or not have:
+    need = order(found[2]) if found else ()
+    if found is None or not have or not need:
         return None
-    sign, need, prefix = found[1] or "==", order(found[2]), found[3]
-    if prefix or (series and len(have) < len(need) and have == need[: len(have)]):
-        known = len(have) >= len(need)
-        same = have[: len(need)] == need
-        if not prefix:
-            return None
-        answer = same if known else (None if have == need[: len(have)] else False)
-        return answer if answer is None or sign != "!=" else not answer
-    have, need = _padded(have, need)
+    sign, prefix = found[1] or "==", found[3]
+    if prefix:
+        known = have[: len(need)] == need if len(have) >= len(need) else None if have == need[: len(have)] else False
+        return known if known is None or sign != "!=" else not known
+    if series and len(have) < len(short := _short(need)) and have == short[: len(have)]:
+        return None
+    one, other = _filled(have, need), _filled(need, have)
     return {
-        "==": have == need,
-        "===": have == need,
-        "!=": have != need,
-        "<": have < need,
-        "<=": have <= need,
-        ">": have > need,
-        ">=": have >= need,
+        "==": one == other,
+        "===": one == other,
+        "!=": one != other,
+        "<": one < other,
+        "<=": one <= other,
+        ">": one > other,
+        ">=": one >= other,
     }[sign]
 
 
 def order(version: str) -> Key:
-    """What versions of drivers and toolkits are compared by; empty where there are no numbers.
+    """What versions of drivers and toolkits are compared by; empty where they do not begin with a number.
 
     Of a version in several parts (`5.7.1-6.2.26-V1.5`) those between the first and the last are a build's own.
     """
-    first, *rest = version.lower().lstrip("v ").split("-")
+    first, *rest = version.strip().lower().removeprefix("v").split("-")
     pieces = PIECE.findall(first + ("." + rest[-1] if rest else ""))
-    if not pieces or not pieces[0].isdigit():
+    if not re.match(r"[0-9]", first):
         return ()
     keys: list[tuple[int, ...]] = []
     for piece in pieces:
@@ -137,10 +136,22 @@ def order(version: str) -> Key:
     return tuple(keys)
 
 
-def _padded(one: Key, other: Key) -> tuple[Key, Key]:
-    """Both of one length: a number that is missing is zero, anything else that is missing stands before letters."""
-    width = max(len(one), len(other))
-    pairs = [(one[n : n + 1] or ((0,),), other[n : n + 1] or ((0,),)) for n in range(width)]
-    zero = ((1, 0),)
-    same = [(zero if a == ((0,),) and b == zero else a, zero if b == ((0,),) and a == zero else b) for a, b in pairs]
-    return tuple(a[0] for a, _ in same), tuple(b[0] for _, b in same)
+def _filled(key: Key, other: Key) -> Key:
+    """The key with as many numbers as the other begins with, unless it is one before a release: `8.0.RC3` stays so."""
+    have, want = _leading(key), _leading(other)
+    early = len(key) > have and key[have][0] < 0
+    zeros = () if early else (ZERO,) * (want - have)
+    return (*key[:have], *zeros, *key[have:], END)
+
+
+def _leading(key: Key) -> int:
+    """How many numbers a key begins with."""
+    return next((place for place, one in enumerate(key) if one[0] != 1), len(key))
+
+
+def _short(key: Key) -> Key:
+    """The key without the zeros at its end."""
+    kept = list(key)
+    while len(kept) > 1 and kept[-1] == ZERO:
+        kept.pop()
+    return tuple(kept)

@@ -109,6 +109,36 @@ def matrix_check(
     return matrix.check(wish, output=output, content=content, bounds=bounds, live=live)
 
 
+@matrix.command("suggest")
+@click.argument("component", nargs=-1, callback=told)
+@click.option(
+    "--want", multiple=True, callback=told, metavar="WISH", help='What must be in the set: "NAME>=1.2", model=NAME.'
+)
+@FROM
+@OVERLAY
+@LAUNCH
+@grouped(output=Output, content=Content, bounds=Bounds, live=Live)
+def matrix_suggest(
+    component: tuple[str, ...], output: Output, content: Content, bounds: Bounds, live: Live, **given: Any
+) -> int:
+    """Find the nearest sets that work, from COMPONENTs, a text (--from) or this host, and the commands to get there."""
+    from diag.cli import matrix
+
+    wish = matrix.Wish(components=component, **given)
+    return matrix.suggest(wish, output=output, content=content, bounds=bounds, live=live)
+
+
+@matrix.command("show")
+@click.argument("component", default="")
+@ROOT
+@OVERLAY
+def matrix_show(component: str, root: tuple[Path, ...], overlay: tuple[Path, ...]) -> int:
+    """Show what is known of COMPONENT: a distribution, a release (NAME==VERSION), a device (gpu=H100) or a vendor."""
+    from diag.cli import show
+
+    return show.show(component, Bounds(root=root, overlay=overlay))
+
+
 @app.group()
 def checks() -> None:
     """List the rules, and show what each is about."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
@@ -27,6 +26,7 @@ from diag.cli.opening import (
     open_sources,
     rules,
     selected,
+    today,
     within,
 )
 from diag.cli.options import Bounds, Content, Live, Output
@@ -58,13 +58,15 @@ FREE = ("facts", "values")
 class Question(Struct, frozen=True, kw_only=True):
     """What is asked: the command, its sources, and the texts asked about, by key.
 
-    Without sources it is about this host, unless `here` is False.
+    Without sources it is about this host, unless `here` is False. `wanted` answers of a module's source whether it is
+    needed.
     """
 
     command: str
     sources: tuple[str, ...] = ()
     texts: dict[str, str] = {}
     here: bool = True
+    wanted: Callable[[bytes], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def examined(
     opened = open_sources(asked.sources, deadline)
     if not opened and asked.here:
         opened.append(live_host(live, deadline))
-    shelf = open_roots(bounds)
+    shelf = open_roots(bounds, asked.wanted)
     opening(shelf)
     with ExitStack() as begun:
         probes = tuple(shelf.probes.values())
@@ -134,8 +136,8 @@ def examined(
 def reported(asked: Question, found: Examined, content: Content) -> Report:
     """The report of an examination, as it may leave."""
     examination, checks = found.examination, found.loaded.checks
-    today = dt.date.fromisoformat(now()[:10])
-    versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=today)
+    day = today()
+    versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=day)
     judged = Judged(
         facts=examination.facts.adding(versions),
         results=examination.results,
@@ -146,10 +148,10 @@ def reported(asked: Question, found: Examined, content: Content) -> Report:
         seconds=examination.seconds,
         waivers=found.waivers,
         ignored=found.ignored,
-        today=today,
+        today=day,
     )
-    name = ", ".join(one.name for one in found.opened if one.kind != "asked")
-    source = Source(kind=found.opened[0].kind, name=name, taken_at=now())
+    names = [one.name for one in found.opened if one.kind != "asked"] or [one.name for one in found.opened]
+    source = Source(kind=found.opened[0].kind, name=", ".join(names), taken_at=now())
     report = assemble(judged, checks, language=content.lang, tool=__version__, command=asked.command, source=source)
     return report if content.no_redact else redacted(report, known(found))
 

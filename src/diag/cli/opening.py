@@ -7,9 +7,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -40,7 +40,7 @@ GRACE = 2.0
 """Seconds that children and readers have, beyond the bound, to come to the end they were told of."""
 
 
-def open_roots(bounds: Bounds) -> Shelf:
+def open_roots(bounds: Bounds, wanted: Callable[[bytes], bool] | None = None) -> Shelf:
     """The roots in order: bundled, installed, the user's, and those named."""
     named = [Path(one) for one in os.environ.get("DIAG_ROOTS", "").split(os.pathsep) if one]
     for folder in (*named, *bounds.root):
@@ -48,7 +48,7 @@ def open_roots(bounds: Bounds) -> Shelf:
             raise DiagError(f"root {folder} is not a folder")
         if not plugins.is_root(folder):
             raise DiagError(f"root {folder} holds none of {', '.join(plugins.PARTS)}")
-    shelf = Shelf(plugins.roots((*named, *bounds.root), config_folder()), cache_folder())
+    shelf = Shelf(plugins.roots((*named, *bounds.root), config_folder()), cache_folder(), wanted)
     for folder in bounds.overlay:
         shelf.overlay(folder)
     return shelf
@@ -160,6 +160,11 @@ def asked_about(texts: Mapping[str, str], loaded: Loaded) -> sources.Asked:
         if told.first(kind) is None:
             raise DiagError(f"--{key}: {mistake}")
     return asked
+
+
+def today() -> date:
+    """The day in UTC."""
+    return datetime.now(timezone.utc).date()
 
 
 def now() -> str:

@@ -55,7 +55,7 @@ class Content(Struct, frozen=True, kw_only=True):
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """Which rules judge, and how long all may take."""
+    """Which rules judge, how long all may take, and, where a command has them, overlays of the matrix."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

@@ -53,6 +53,7 @@ def _shown(found: Examined, check: Check, language: str) -> Iterator[str]:
 
 def _answered(result: Result, check: Check, language: str) -> Iterator[str]:
     words = WORDS[language]
+    yield from (f"  fits: {one.says[language]}" for one in result.fits)
     for finding in result.findings:
         subject = f"[{finding.subject}] " if finding.subject else ""
         summary = check.say("summary", language, finding.values)

@@ -54,11 +54,13 @@ from diag.facts.matrix import (
     KnownSet,
     Level,
     MatrixVerdict,
+    Published,
     Reason,
     Release,
     Suggestion,
     TorchArchitectures,
 )
+from diag.facts.models import architecture_of, bare_name, model_of
 from diag.facts.naming import device_name, device_names
 from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
 from diag.facts.software import (
@@ -128,6 +130,7 @@ __all__ = [
     "PciDevice",
     "Pin",
     "Platform",
+    "Published",
     "Python",
     "Reading",
     "Reason",
@@ -149,9 +152,12 @@ __all__ = [
     "User",
     "Variable",
     "Vendor",
+    "architecture_of",
+    "bare_name",
     "device_name",
     "device_names",
     "devices",
+    "model_of",
     "pci_address",
     "torch_backend",
 ]

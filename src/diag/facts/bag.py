@@ -95,7 +95,15 @@ class Facts:
 
     def adding(self, more: Iterable[Fact]) -> Facts:
         """A new bag that holds these facts and more."""
-        return Facts((*self._facts, *more))
+        added = Facts(more)
+        if not added._facts:
+            return self
+        whole = Facts()
+        whole._facts = self._facts + added._facts
+        whole._by_kind = {**self._by_kind}
+        for kind, facts in added._by_kind.items():
+            whole._by_kind[kind] = [*self._by_kind.get(kind, ()), *facts]
+        return whole
 
     def scopes(self) -> tuple[str, ...]:
         """The scopes to judge one by one: those named, or the one unnamed scope."""
@@ -108,6 +116,8 @@ class Facts:
             self._by_scope = {}
             for fact in self._facts:
                 self._by_scope.setdefault(fact.origin.scope, []).append(fact)
+        if self._by_scope.keys() <= {""}:
+            return self
         shared = self._by_scope.get("", ())
         return Facts((*shared, *self._by_scope.get(scope, ())) if scope else shared)
 

@@ -93,6 +93,20 @@ class KnownSet(Reference, frozen=True, kw_only=True):
     note: dict[str, str] = field(default_factory=dict)
 
 
+class Published(Reference, frozen=True, kw_only=True):
+    """How each release of a distribution is published beside its default wheel.
+
+    `image` and the command `start` that starts it, for devices of `vendor`; the command `build` that installs the build
+    for another runtime. `{version}`, `{image}` and `{build}` (`129` for 12.9) in them are to be filled.
+    """
+
+    package: str
+    vendor: str
+    image: str = ""
+    start: str = ""
+    build: str = ""
+
+
 class DeviceModel(Reference, frozen=True, kw_only=True):
     """A model of accelerator: the names it goes by, its architecture, and its figures where known.
 
@@ -165,14 +179,15 @@ class Suggestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class MatrixVerdict(Passing, frozen=True, kw_only=True):
     """The verdict on the versions of one machine: what was judged, every reason, and what limits the answer.
 
-    `components` are the parts by name; `notes` say what was not known, and how old the data is; `suggestions` lead to
-    sets that work, the nearest first.
+    `components` are the parts by name; `notes` say what was not known, and how old the data is, `undecided`
+    why nothing decides where there is no reason; `suggestions` lead to sets that work, the nearest first.
     """
 
     verdict: Level
     components: dict[str, str] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
 
     @property

@@ -8,7 +8,6 @@ where their versions differ, each is a part.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from diag.facts.bag import Facts
@@ -17,6 +16,7 @@ from diag.facts.engine import LaunchArguments
 from diag.facts.host import Host
 from diag.facts.matrix import Component, ComponentName
 from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
+from diag.text import matches
 from diag.versions import canonical, count, satisfies, within
 
 SERIES = ("driver", "python")
@@ -45,7 +45,7 @@ def parts_named(facts: Facts, name: str, vendor: str = "") -> list[Part]:
     row = next((one for one in facts.all(ComponentName) if one.name == name), None)
     if row is None:
         wanted = name if any(sign in name for sign in "*?[") else canonical(name)
-        found = [one for one in facts.all(Package) if fnmatchcase(one.name, wanted)]
+        found = [one for one in facts.all(Package) if matches(one.name, wanted)]
         return [Part(one.name, one.version, "distribution", one) for one in found]
     told = _told(facts, row, vendor)
     return [*{one.version: one for one in reversed([*told])}.values()][::-1]

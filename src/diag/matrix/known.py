@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 
 from diag.facts import Facts, KnownSet, Level, Platform, Reason
+from diag.facts.models import named
 from diag.facts.parts import parts_named
-from diag.matrix.when import named
 from diag.versions import public
 
+APART = re.compile(r"[^a-z0-9.]+")
 WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {"ran": "ran", "with": "with {model}", "untold": "not told here: {names}", "other": "with another model"},
     "zh": {"ran": "已运行过", "with": "模型 {model}", "untold": "此处未提供：{names}", "other": "模型不同"},
@@ -22,7 +23,7 @@ def ran(known: KnownSet, facts: Facts, language: str) -> Reason | None:
         return None
     words = WORDS[language]
     models = [part.version for part in parts_named(facts, "model")]
-    other = bool(models and known.model) and not any(_alike(one, known.model) for one in models)
+    other = bool(models and known.model) and not any(alike(one, known.model) for one in models)
     untold = [name for name, one in known.beside.items() if _same(facts, name, one) is None]
     level: Level = "reported" if other else known.level
     said = [
@@ -66,7 +67,7 @@ def _same(facts: Facts, name: str, version: str) -> bool | None:
     return True if True in answers else None if None in answers else False
 
 
-def _alike(asked: str, known: str) -> bool:
-    """Whether a model that is asked about is the one of the set: the same words in the last part of its name."""
-    one, other = (text.rstrip("/").rpartition("/")[2].lower().replace("_", "-") for text in (asked, known))
-    return fnmatchcase(other, one) or one in other or other in one
+def alike(asked: str, known: str) -> bool:
+    """Whether a model that is asked about, empty for any, is the one of a set: all words of its name are in that."""
+    words = [set(APART.split(text.rstrip("/").rpartition("/")[2].lower())) for text in (asked, known)]
+    return words[0] <= words[1] | {""}

@@ -40,7 +40,7 @@ from diag.matrix.when import When, evidence
 
 Said = Literal["vendor", "maintainer", "project", "metadata", "measured", "contributor", "reporter"]
 R = TypeVar("R", bound=Reference)
-BESIDE = ("Package",)
+BESIDE = ("Package", "Component", "LaunchCommand")
 """The kinds of facts without one of which releases and known sets are of no use."""
 KNOWN_BAD: Level = "known-bad"
 READS: tuple[type[Fact], ...] = (
@@ -64,7 +64,7 @@ class Fault(Rule, frozen=True, kw_only=True):
 
     def not_applicable(self, facts: Facts) -> str:
         """Why the row does not concern this machine: a distribution of it is known not to be installed."""
-        gone = [name for name in self.when.names() if absent(facts, name)]
+        gone = [name for name in self.when.ranges() if absent(facts, name)]
         return f"{', '.join(gone)} not here" if gone else ""
 
     def run(self, facts: Facts) -> Iterator[Answer]:
@@ -103,6 +103,7 @@ def checks(document: Document, slug: str) -> Iterator[Check]:
                 run=fault.run,
                 applies=fault.not_applicable,
                 verdict=KNOWN_BAD,
+                ranges=fault.when.ranges(),
                 **fault.stated("matrix"),
             )
 

@@ -31,6 +31,8 @@ from diag.finding import Result
 from diag.matrix.known import ran
 from diag.versions import parse, public
 
+STRANGE = "matrix/unknown-device"
+"""What stands for a rule where a device that is asked about is not known."""
 AGE = dt.timedelta(days=90)
 """How old the newest of the data may be before that is said."""
 
@@ -51,6 +53,7 @@ def _verdict(
 ) -> MatrixVerdict:
     reasons = [reason for one in results for reason in _reasons(one, checks[one.check], view, language)]
     reasons += [reason for one in view.all(KnownSet) if (reason := ran(one, view, language))]
+    reasons += _strange(view)
     reasons.sort(key=lambda one: (LEVELS.index(one.verdict), one.severity == "info"))
     return MatrixVerdict(
         origin=Origin(capture="matrix", scope=scope),
@@ -58,6 +61,7 @@ def _verdict(
         components=_components(view),
         reasons=tuple(reasons),
         notes=tuple(_notes(view, today)),
+        undecided=() if reasons else tuple(_open(view, results, checks)),
     )
 
 
@@ -81,6 +85,24 @@ def _reasons(result: Result, check: Check, view: Facts, language: str) -> Iterat
     asked = result.status != "not-applicable" and all(view.first(kind) for kind in check.needs)
     if level == "metadata-conflict" and result.reason and asked:
         yield Reason(rule=check.id, verdict="unknown", severity="info", says=result.reason, source="", checked="")
+
+
+def _open(view: Facts, results: Sequence[Result], checks: Mapping[str, Check]) -> Iterator[str]:
+    """Why nothing decides: what the rules asked for of which all facts were told."""
+    for one in results:
+        check = checks[one.check]
+        asked = check.kind == "check" and one.status == "skip" and check.needs
+        if asked and all(view.first(kind) for kind in check.needs):
+            yield f"{check.id}: {one.reason}"
+
+
+def _strange(view: Facts) -> Iterator[Reason]:
+    """The devices asked about whose model is not known: whatever else fits, of them nothing is."""
+    for one in view.devices() if view.first(Component) else ():
+        if not one.vendor:
+            says = f"no device is known here as {one.name!r}"
+            yield Reason(rule=STRANGE, verdict="unknown", severity="info", says=says, source="", checked="")
+            return
 
 
 def _level(reasons: Iterable[Reason]) -> Level:

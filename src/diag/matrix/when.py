@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -16,17 +15,17 @@ from packaging.specifiers import SpecifierSet
 
 from diag.facts import (
     Accelerator,
-    DeviceModel,
     Fact,
     Facts,
     LaunchArguments,
     Vendor,
 )
+from diag.facts.models import architecture_of, named
 from diag.facts.parts import Part, absent, parts_named
 from diag.finding import Evidence
+from diag.text import matches
 from diag.versions import public, within
 
-CUT = "..."
 CAPABILITY = re.compile(r"sm_([0-9]{1,3})([0-9])[a-z]?")
 ABSENT = "absent"
 """The value that a flag or a variable has in a condition which asks that it is not set."""
@@ -79,9 +78,9 @@ class When(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for name, pattern in self.variables.items():
             yield _variable(facts, name, pattern)
 
-    def names(self) -> tuple[str, ...]:
-        """The parts whose versions the row asks for."""
-        return (*self.versions, *self.differs)
+    def ranges(self) -> dict[str, tuple[str, ...]]:
+        """The ranges of versions that the row is about, by the name of the part; any version of two that differ."""
+        return {**dict.fromkeys(self.differs, ()), **{name: _several(one) for name, one in self.versions.items()}}
 
     def _devices(self, facts: Facts, about: str) -> Answer:
         """One device must meet all that is asked of devices."""
@@ -109,35 +108,6 @@ class When(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 shown = CAPABILITY.fullmatch(known)
                 answers.append(within(f"{shown[1]}.{shown[2]}", self.capability) if shown else False if known else None)
         return False if False in answers else None if None in answers else True
-
-
-def architecture_of(facts: Facts, device: Accelerator) -> str:
-    """The architecture of a device: as told, else that of its model; empty where neither tells."""
-    if device.architecture:
-        return device.architecture
-    rows = (one for one in facts.all(DeviceModel) if one.vendor == (device.vendor or one.vendor) and one.architecture)
-    return next((one.architecture for one in rows if named(facts, device, one.names)), "")
-
-
-def named(facts: Facts, device: Accelerator, patterns: Iterable[str]) -> bool | None:
-    """Whether the whole name of a device, without its maker's word, is one of these; None where it is cut or not told.
-
-    A device that somebody only names in short (`H100`) has the names of its models, too.
-    """
-    if not device.name:
-        return None
-    name = bare(facts, device)
-    if name.endswith(CUT):
-        start = name.removesuffix(CUT).lower()
-        return None if any(one.lower().startswith(start[: len(one)]) for one in patterns) else False
-    return any(fnmatchcase(name.lower(), one.lower()) for one in patterns)
-
-
-def bare(facts: Facts, device: Accelerator) -> str:
-    """The name of a device without its maker's word: `NVIDIA H200` is `H200`."""
-    makers = {one.vendor for one in facts.all(Vendor)}
-    word, _, rest = device.name.partition(" ")
-    return rest if rest and word.lower() in makers else device.name
 
 
 def _several(stated: str | list[str]) -> tuple[str, ...]:
@@ -174,7 +144,7 @@ def _differing(facts: Facts, one: str, other: str) -> Answer:
 def _model(facts: Facts, patterns: tuple[str, ...]) -> Answer:
     told = parts_named(facts, "model")
     for part in told:
-        if any(fnmatchcase(part.version.lower(), one.lower()) for one in patterns):
+        if any(matches(part.version, one) for one in patterns):
             return Answer(True, ((part.version, part.fact),))
     return Answer(False) if told else Answer(None, unknown="the model is not told")
 
@@ -185,7 +155,7 @@ def _flag(facts: Facts, name: str, pattern: str) -> Answer:
         value = dict(launch.flags).get(name)
         if pattern == ABSENT and value is None:
             return Answer(True, ((f"no --{name}", launch),))
-        if value is not None and fnmatchcase(value, pattern):
+        if value is not None and matches(value, pattern):
             return Answer(True, ((f"--{name} {value}", launch),))
     return Answer(False) if launches else Answer(None, unknown="the launch is not told")
 
@@ -200,7 +170,7 @@ def _variable(facts: Facts, name: str, pattern: str) -> Answer:
         return Answer(True, shown) if whole else Answer(None, unknown=f"the variable {name} is not told")
     if setting is None:
         return Answer(False) if whole else Answer(None, unknown=f"the variable {name} is not told")
-    met = fnmatchcase(setting.value, pattern)
+    met = matches(setting.value, pattern)
     return Answer(met, ((f"{name}={setting.value}", setting),) if met else ())
 
 

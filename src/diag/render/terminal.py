@@ -52,7 +52,7 @@ def render(report: Report, look: Look) -> str:
 
 def _rows(report: Report) -> Iterator[Row]:
     words = WORDS[report.language]
-    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
+    yield from _head(report, words)
     for reason in report.incomplete:
         yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])
     if report.untouched:
@@ -74,6 +74,15 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row(f"{words['broken']}: ", f"{one.where}: {one.error}", STYLES["warning"])
     spent = f" ({sum(report.seconds.values()):.2f} s)"
     yield Row("", judged(report) + spent, text_style=STYLES["faint"])
+
+
+def _head(report: Report, words: dict[str, str]) -> Iterator[Row]:
+    """The answer in one line: of a question about versions their verdict."""
+    for one in report.versions if report.command.startswith("matrix") else ():
+        parts = ", ".join(f"{name} {version}" for name, version in one.components.items())
+        yield Row(f"{words[one.verdict].upper()}  ", parts, STYLES[one.verdict])
+        return
+    yield Row(f"{words[report.verdict].upper()}  ", f"{report.source.name}: {counted(report)}", STYLES[report.verdict])
 
 
 def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
@@ -106,7 +115,7 @@ def _versions(verdict: MatrixVerdict, words: dict[str, str]) -> Iterator[Row]:
         where = ", ".join(filter(None, (one.source, one.checked)))
         yield Row(f"  {words[one.verdict]}: ", one.says, STYLES[one.verdict])
         yield Row("     ", f"{one.rule}{f' ({where})' if where else ''}", text_style=STYLES["faint"])
-    for note in verdict.notes:
+    for note in (*verdict.notes, *(() if verdict.suggestions else verdict.undecided)):
         yield Row(f"  {words['note']}: ", note, STYLES["warning"])
     for number, way in enumerate(verdict.suggestions, 1):
         yield Row(f"  {words['way']} {number}: ", f"{'; '.join(way.changes)} ({words[way.level]})", STYLES[way.level])

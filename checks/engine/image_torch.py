@@ -1,0 +1,36 @@
+"""The torch in the image that a command starts: the one that the engine's release pins, in its default build.
+
+Concluded where the image tells the engine's version and the text tells of no torch. What this cannot know: an image
+that somebody built anew under the name of the release, or the tag of another build of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diag.api import Fact, Facts, LaunchArguments, Release, TorchBuild, deduction, expression
+
+PINNED = expression(r"==[\w.]+")
+
+
+@deduction(needs=(LaunchArguments, Release), tells=(TorchBuild,))
+def image_torch(facts: Facts) -> Iterator[Fact]:
+    """One build, where the launches agree on it."""
+    if facts.package("torch") or facts.first(TorchBuild):
+        return
+    rows = {(one.package, one.version): one for one in facts.all(Release)}
+    builds: dict[str, TorchBuild] = {}
+    for launch in facts.all(LaunchArguments):
+        release = rows.get((launch.engine, launch.version)) if launch.image.endswith(launch.version) else None
+        pinned = release.pins.get("torch", "") if release else ""
+        torch = rows.get(("torch", pinned.removeprefix("=="))) if PINNED.fullmatch(pinned) else None
+        if torch and torch.runtime:
+            builds[torch.version] = TorchBuild(
+                origin=launch.origin,
+                version=torch.version,
+                backend=torch.runtime,
+                backend_version=torch.runtime_version,
+                basis=f"as {launch.engine} {launch.version} pins it, in its image",
+            )
+    if len(builds) == 1:
+        yield from builds.values()

@@ -1,0 +1,158 @@
+"""The verdict on sets of versions: every release with its own pins, every set that ran, and the order of the levels."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shlex
+
+import pytest
+from contract.loaded import LOADED, REPO
+
+from diag import engine
+from diag.capture import Held
+from diag.facts import KnownSet, MatrixVerdict, Release
+from diag.matrix.verdict import verdicts
+from diag.sources import Asked, Paste
+from diag.suggest import rows
+from diag.versions import numbers
+
+TODAY = dt.date(2026, 11, 30)
+TABLES = rows(LOADED)
+CHECKS = {one.id: one for one in LOADED.checks.values() if one.verdict}
+PINNED = [
+    one
+    for package in ("vllm", "sglang", "lmdeploy")
+    for one in TABLES.releases[package]
+    if one.pins.get("torch", "").startswith("==")
+]
+SETS = TABLES.of(KnownSet)
+COMPANIONS = ("torchvision", "torchaudio", "xformers")
+
+
+def verdict_of(captures, today=TODAY) -> MatrixVerdict:
+    found = engine.examine(captures, LOADED, CHECKS.values())
+    return next(verdicts(found.facts, found.results, CHECKS, language="en", today=today))
+
+
+def judged(*words: str, today: dt.date = TODAY) -> MatrixVerdict:
+    return verdict_of(Asked({"matrix": f"diag matrix check {shlex.join(words)}"}).captures(()), today)
+
+
+def pasted(text: str) -> MatrixVerdict:
+    return verdict_of(Paste("paste", Held(text)).captures(()))
+
+
+def name(release: Release) -> str:
+    return f"{release.package}-{release.version}"
+
+
+def exact(release: Release) -> dict[str, str]:
+    """What a release pins exactly, each with its version."""
+    pins = {one: pin.removeprefix("==") for one, pin in release.pins.items() if pin.startswith("==")}
+    return {one: version for one, version in pins.items() if "," not in version and "*" not in version}
+
+
+def test_every_engine_has_its_releases():
+    ends = {one: (TABLES.releases[one][-1].version, TABLES.releases[one][0].version) for one in ("vllm", "sglang")}
+    assert ends == {"vllm": ("0.6.0", "0.33.0"), "sglang": ("0.4.0", "0.5.23")}
+    assert len(PINNED) > 140
+
+
+@pytest.mark.parametrize("release", PINNED, ids=name)
+def test_the_exact_pins_of_a_release_are_allowed(release):
+    pins = [f"{one}=={version}" for one, version in exact(release).items()]
+    verdict = judged(f"{release.package}=={release.version}", *pins)
+    assert verdict.verdict in ("allowed-by-metadata", "reported", "verified"), verdict.deciding
+    assert any(one.source == release.source and one.checked for one in verdict.reasons)
+
+
+@pytest.mark.parametrize("release", PINNED, ids=name)
+def test_another_torch_is_a_conflict(release):
+    pins = exact(release)
+    major, minor, *_ = numbers(pins["torch"])
+    others = [f"{one}=={version}" for one, version in pins.items() if one not in ("torch", *COMPANIONS)]
+    for other in (f"{major}.{minor - 1}.0", f"{major}.{minor + 1}.0"):
+        verdict = judged(f"{release.package}=={release.version}", f"torch=={other}", *others)
+        conflicts = [one for one in verdict.reasons if one.verdict == "metadata-conflict"]
+        assert conflicts, verdict
+        assert f"torch=={pins['torch']}" in conflicts[0].says
+        assert verdict.verdict in ("metadata-conflict", "known-bad")
+
+
+@pytest.mark.parametrize("known", SETS, ids=lambda one: one.id)
+def test_a_set_that_ran_is_found(known):
+    devices = [f"gpu={known.gpu[0].rstrip('*') if known.gpu else 'H100'}"]
+    parts = [
+        f"{one}={version}" if one in TABLES.parts else f"{one}=={version}" for one, version in known.versions.items()
+    ]
+    verdict = judged(*devices, *parts)
+    own = [one for one in verdict.reasons if one.rule.endswith(f"/{known.id}")]
+    assert own, verdict
+    assert own[0].verdict == known.level
+    assert verdict.verdict in ("verified", known.level), verdict.deciding
+
+
+@pytest.mark.parametrize(
+    ("words", "level"),
+    [
+        ("gpu=P800 vllm==0.15.1 torch==2.5.1 transformers==5.2.0 kunlun-ops==0.1.58", "verified"),
+        ("gpu=8xP800 vllm==0.15.1 torch==2.5.1+cu118 transformers==5.2.0 python=3.10", "verified"),
+        ("gpu=2xBW100 vllm==0.21.0 dtk=26.04 python=3.10", "verified"),
+        ("gpu=2xBW100 sglang==0.5.12 dtk=26.04 python=3.10", "verified"),
+        ("gpu=BW100 vllm==0.18.1 dtk=26.04 python=3.10", "reported"),
+        ("gpu=BW100 sglang==0.5.12 dtk=26.04 model=Qwen3.8-27B-Channel-INT8-w8a8", "reported"),
+        ("gpu=K100_AI sglang==0.5.12 dtk=26.04 python=3.10", "verified"),
+        ("gpu=K100_AI vllm==0.18.1 dtk=26.04 python=3.10 model=Qwen3.8-27B-Channel-INT8-w8a8", "reported"),
+        ("gpu=K100_AI vllm==0.18.1 dtk=26.04 python=3.10", "reported"),
+        ("gpu=K100_AI sglang==0.5.12 dtk=26.04 model=Qwen3.8-27B-Channel-INT8-w8a8", "reported"),
+        ("gpu=8xH200 vllm==0.24.0", "verified"),
+        ("gpu=8xH200 sglang==0.5.14", "verified"),
+        ("gpu=8xH200 vllm==0.24.0 torch==2.11.0 cuda=13.0 driver=580.95.05", "verified"),
+    ],
+)
+def test_the_combinations_of_the_field_reports(words, level):
+    verdict = judged(*words.split())
+    assert verdict.verdict == level, verdict.deciding
+    assert not [one for one in verdict.reasons if one.verdict in ("metadata-conflict", "known-bad")]
+
+
+@pytest.mark.parametrize(
+    ("words", "level", "rule"),
+    [
+        ("gpu=H100 driver=535.161.08 vllm==0.20.0", "known-bad", "nvidia/driver-behind-runtime"),
+        ("gpu=8xH200 driver=535.161.08 vllm==0.24.0", "known-bad", "nvidia/driver-behind-runtime"),
+        ("gpu=H100 driver=535 vllm==0.20.0 cuda-compat=13.0", "allowed-by-metadata", "nvidia/driver-behind-runtime"),
+        ("gpu=H100 driver=535.161.08 vllm==0.19.1", "allowed-by-metadata", "nvidia/driver-behind-runtime"),
+        ("gpu=RTX5090 torch==2.6.0+cu124", "known-bad", "torch/architecture-missing"),
+        ("gpu=V100 vllm==0.20.0", "known-bad", "torch/architecture-missing"),
+        ("vllm==0.15.1 torch==2.9.1 transformers==5.2.0", "metadata-conflict", "python/engine-pin-violated"),
+        ("vllm==0.15.1 python=3.9", "metadata-conflict", "python/unsupported-by-engine"),
+        ("vllm-ascend==0.18.0 vllm==0.18.0 torch==2.10.0", "metadata-conflict", "python/engine-pin-violated"),
+        ("vllm-ascend==0.22.1rc1 vllm==0.22.1 torch==2.10.0 torch-npu==2.10.0", "allowed-by-metadata", ""),
+        ("vllm==0.34.0 torch==2.14.0", "unknown", "python/engine-pin-violated"),
+        ("gpu=Voodoo2 vllm==0.20.0", "unknown", "matrix/unknown-device"),
+        ("some-package==1.0", "unknown", ""),
+    ],
+)
+def test_the_first_level_that_applies_holds(words, level, rule):
+    verdict = judged(*words.split())
+    assert verdict.verdict == level, verdict
+    assert not rule or rule in [one.rule for one in verdict.deciding]
+
+
+@pytest.mark.parametrize("file", ["pip-freeze-vllm-0.33.0.txt", "pip-freeze-sglang-0.5.23.txt"])
+def test_real_installations_are_allowed(file):
+    text = (REPO / "tests/captures" / file).read_text()
+    words = "$ diag matrix check gpu=H200 driver=580.95.05\n"
+    verdict = pasted(text + words)
+    assert verdict.verdict == "allowed-by-metadata", verdict.deciding
+    assert {one.verdict for one in verdict.reasons} == {"allowed-by-metadata"}
+
+
+def test_limits_are_told():
+    old = judged("vllm==0.33.0", today=TODAY + dt.timedelta(days=200))
+    assert [note for note in old.notes if "200 days ago" in note]
+    newer = judged("vllm==0.40.0", "flux==1.0")
+    assert [note for note in newer.notes if "0.40.0 is newer than the newest that is known here (0.33.0)" in note]
+    assert "nothing is known here of flux" in newer.notes
+    assert judged("vllm==0.33.0").notes == ()
