@@ -175,7 +175,7 @@ SHOWN = 3
         "en": {
             "title": "torch has no kernels for this device",
             "summary": "{device} is {architecture}; torch {torch}was built for {supported}",
-            "cause": "The device is newer than this build of torch, or so old that the build left its architecture out.",
+            "cause": "The device is newer than this build of torch, or so old that the build leaves it out.",
         },
         "zh": {
             "title": "torch 不包含适用于该设备的内核",

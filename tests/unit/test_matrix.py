@@ -6,6 +6,7 @@ import datetime as dt
 import shlex
 
 import pytest
+import yaml
 from contract.loaded import LOADED, REPO
 
 from diag import engine
@@ -156,3 +157,18 @@ def test_limits_are_told():
     assert [note for note in newer.notes if "0.40.0 is newer than the newest that is known here (0.33.0)" in note]
     assert "nothing is known here of flux" in newer.notes
     assert judged("vllm==0.33.0").notes == ()
+
+
+GATHERED = yaml.safe_load((REPO / "tests/unit/known_bad.yaml").read_text(encoding="utf-8"))
+
+
+def test_every_gathered_report_is_a_rule_or_says_why_not():
+    assert len(GATHERED) == 107
+    assert [one["row"] for one in GATHERED if ("rule" in one) == ("left" in one)] == []
+
+
+@pytest.mark.parametrize("told", [one for one in GATHERED if "rule" in one], ids=lambda one: one["row"])
+def test_a_gathered_report_is_found_by_a_rule_that_is_proved(told):
+    for rule in told["rule"]:
+        assert LOADED.checks[rule].fires
+        assert LOADED.checks[rule].silent
