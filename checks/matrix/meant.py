@@ -32,8 +32,10 @@ from diag.api import (
     expression,
     local,
     model_of,
+    numbers,
     replace,
     same,
+    satisfies,
 )
 
 PINNED = expression(r"==[\w.]+")
@@ -153,6 +155,9 @@ def _planned(facts: Facts, rows: Mapping[tuple[str, str], Release]) -> tuple[str
             (row for (name, known), row in rows.items() if name == one.name and same(known, one.version)), None
         )
         pinned = release.pins.get("torch", "") if release else ""
+        if pinned and not PINNED.fullmatch(pinned):
+            fitting = [known for name, known in rows if name == "torch" and satisfies(known, pinned)]
+            return max(fitting, key=numbers, default=""), one, f"the newest that {one.name} {one.version} allows"
         if PINNED.fullmatch(pinned):
             return pinned.removeprefix("=="), one, f"as {one.name} {one.version} pins it"
     return "", None, ""

@@ -31,6 +31,7 @@ from diag.api import (
     Fits,
     LaunchArguments,
     Package,
+    Part,
     Pin,
     Platform,
     Release,
@@ -42,9 +43,9 @@ from diag.api import (
     check,
     expression,
     local,
+    parts_named,
     public,
     same,
-    satisfies,
 )
 
 ENGINES = ("vllm", "sglang", "lmdeploy")
@@ -138,7 +139,7 @@ def engine_pin_violated(facts: Facts) -> Iterator[Answer]:
     if not engines and not plugins:
         yield Undecided(reason="the version of no engine is told")
     for plugin in plugins:
-        yield from _judged(facts, plugin, [one for one in _asks(facts, plugin) if one.name != "python"])
+        yield from _judged(facts, plugin, [*_asks(facts, plugin), *_pairs(facts, plugin)])
     overridden = {name for plugin in plugins for one in _releases(facts, plugin.name) for name in one.overrides}
     maker = "" if overridden else _stack(facts)
     for engine in engines.values():
@@ -153,8 +154,8 @@ def engine_pin_violated(facts: Facts) -> Iterator[Answer]:
 
 def _judged(facts: Facts, engine: Engine | Package, asks: list[Asks]) -> Iterator[Answer]:
     """What is there against what is asked for; of what is not there nothing is said."""
-    pairs = [(one, package) for one in asks if (package := facts.package(one.name))]
-    unmet = [(one, package) for one, package in pairs if not _met(package, one)]
+    pairs = [(one, part) for one in asks if (part := next(iter(parts_named(facts, one.name)), None))]
+    unmet = [(one, part) for one, part in pairs if not _met(part, one)]
     if unmet:
         yield _finding(engine, unmet)
     elif pairs:
@@ -191,6 +192,24 @@ def _plugins(facts: Facts) -> list[Package]:
 
 def _makers(facts: Facts) -> set[str]:
     return {name for one in facts.all(Platform) for name in one.present}
+
+
+def _pairs(facts: Facts, plugin: Package) -> list[Asks]:
+    """What the plug-in's release goes with that is no distribution, as pins."""
+    rows = [one for one in _releases(facts, plugin.name) if same(one.version, plugin.version)]
+    return [
+        Pin(
+            origin=row.origin,
+            package=row.package,
+            version=row.version,
+            name=name,
+            specifier=version if version[0] in "<>=!~" else f"=={version}",
+            source=row.source,
+            checked=row.checked,
+        )
+        for row in rows[:1]
+        for name, version in row.pairs.items()
+    ]
 
 
 def _releases(facts: Facts, name: str) -> list[Release]:
@@ -234,14 +253,19 @@ def _other(build: str) -> bool:
     return bool(build) and not build.startswith("cu")
 
 
-def _met(package: Package, asks: Asks) -> bool:
-    specifier = ",".join(part.partition("+")[0] for part in asks.specifier.split(","))
-    return satisfies(package.version, specifier) is not False
+def _met(part: Part, asks: Asks) -> bool:
+    specifier = ",".join(one.partition("+")[0] for one in asks.specifier.split(","))
+    return part.lies_in((specifier,)) is not False
 
 
-def _finding(engine: Engine | Package, pairs: list[tuple[Asks, Package]]) -> Finding:
+def _finding(engine: Engine | Package, pairs: list[tuple[Asks, Part]]) -> Finding:
     wanted = [f"{asks.name}{asks.specifier}" for asks, _ in pairs]
-    facts: list[Fact] = [engine, *(one for pair in pairs for one in pair if not isinstance(one, Pin))]
+    row = next((one for one, _ in pairs if isinstance(one, Pin)), None)
+    facts: list[Fact] = [
+        engine,
+        *(part.fact for _, part in pairs),
+        *(one for one, _ in pairs if not isinstance(one, Pin)),
+    ]
     return Finding(
         subject=engine.name,
         values={
@@ -249,9 +273,11 @@ def _finding(engine: Engine | Package, pairs: list[tuple[Asks, Package]]) -> Fin
             "version": engine.version,
             "public": public(engine.version),
             "wanted": ", ".join(wanted),
-            "installed": ", ".join(f"{package.name} {package.version}" for _, package in pairs),
+            "installed": ", ".join(f"{part.name} {part.version}" for _, part in pairs),
             "specifiers": " ".join(f'"{one}"' for one in wanted),
         },
         evidence=tuple(map(Evidence.of, {one.origin: one for one in facts}.values())),
+        source=row.source if row else "",
+        checked=row.checked if row else "",
         remedies=("resolve", "restore") if RELEASED.fullmatch(engine.version) else ("restore",),
     )

@@ -1,8 +1,9 @@
 """What torch was built for, from the version that a list of packages or a prompt shows: `2.6.0+cu124` is for CUDA 12.4.
 
 A version without a local part, as PyPI serves it, tells nothing by itself; with the runtime that such a torch brings
-(`nvidia-cuda-runtime-cu12`) beside it, it is for that CUDA. Nothing is concluded where torch told its runtime itself,
-or where versions in the text contradict each other. What this cannot know: a build that somebody made and named alike.
+(`nvidia-cuda-runtime-cu12`) beside it, it is for that CUDA, with other libraries of it (`nvidia-nccl-cu13`) for that
+major version. Nothing is concluded where torch told its runtime itself, or where versions in the text contradict each
+other. What this cannot know: a build that somebody made and named alike.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from diag.api import Fact, Facts, Package, TorchBuild, deduction, expression, lo
 
 CUDA = expression(r"cu(\d{1,2})(\d)(?!\d)")
 OTHER = expression(r"(rocm|xpu|cpu)(\d+(?:\.\d+){0,2})?(?![a-z0-9])")
+LIBRARY = expression(r"nvidia-(?:nccl|cudnn|cublas|cusparselt|nvshmem)-cu(\d\d)")
 RUNTIMES = ("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu13", "nvidia-cuda-runtime")
 Built = tuple[str, str]
 
@@ -42,6 +44,8 @@ def _local(version: str) -> Built | None:
 
 
 def _beside(facts: Facts) -> Built | None:
-    """The one CUDA runtime that stands in the list."""
+    """The one CUDA runtime that stands in the list, else the major version that all of its libraries are for."""
     versions = {minor(one.version) for one in facts.all(Package) if one.name in RUNTIMES}
-    return ("cuda", versions.pop()) if len(versions) == 1 else None
+    majors = {found[1] for one in facts.all(Package) if (found := LIBRARY.fullmatch(one.name))}
+    known = versions or majors
+    return ("cuda", known.pop()) if len(known) == 1 else None

@@ -8,6 +8,7 @@ from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
 from diag.facts import *  # noqa: F403
+from diag.facts.parts import Part, parts_named
 from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
 from diag.text import Line, expression
@@ -22,6 +23,7 @@ __all__ = [
     "Finding",
     "Fits",
     "Line",
+    "Part",
     "Probe",
     "Recognise",
     "Remedy",
@@ -37,6 +39,7 @@ __all__ = [
     "local",
     "minor",
     "numbers",
+    "parts_named",
     "probe",
     "program",
     "public",

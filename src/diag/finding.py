@@ -62,7 +62,8 @@ class Remedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Finding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A fault that is there: the values that fill the check's wording, its subject and the evidence, at least one.
 
-    `remedies` names those of the check's remedies that fit, all where empty. The engine fills `check` and `scope`.
+    `remedies` names those of the check's remedies that fit, all where empty. `source` is what this finding rests on,
+    where that is not the check's own, `checked` the day on which it was. The engine fills `check` and `scope`.
     """
 
     values: dict[str, Value] = {}
@@ -70,6 +71,8 @@ class Finding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     confidence: Confidence = "high"
     evidence: tuple[Evidence, ...]
     remedies: tuple[str, ...] = ()
+    source: str = ""
+    checked: str = ""
     check: str = ""
     scope: str = ""
 

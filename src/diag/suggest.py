@@ -21,6 +21,7 @@ from diag.versions import parse
 from diag.ways import COST, Tables, Versions, Wanted, Way, ways
 
 GOOD = ("verified", "reported", "allowed-by-metadata")
+BAD = ("known-bad", "metadata-conflict")
 SHOWN = 4
 """Ways that are shown at most."""
 MACHINE = ("driver", "python", "glibc")
@@ -63,7 +64,9 @@ def nearest(
         loose = {name: version for name, version in way.versions.items() if name not in MACHINE}
         for versions in (loose, way.versions):
             verdict = decide(versions)
-            if verdict.verdict not in GOOD:
+            if verdict.verdict not in GOOD or any(
+                one.verdict in BAD and one.severity != "info" for one in verdict.reasons
+            ):
                 _note(refused, verdict, way)
                 break
         else:
@@ -98,7 +101,8 @@ def _suggested(way: Way, verdict: MatrixVerdict) -> Suggestion:
 
 
 def _note(refused: dict[str, list[str]], verdict: MatrixVerdict, way: Way) -> None:
-    rule = verdict.deciding[0].rule if verdict.deciding and verdict.verdict != "unknown" else ""
+    against = [one.rule for one in verdict.reasons if one.verdict in BAD and one.severity != "info"]
+    rule = against[0] if against else ""
     names = refused.setdefault(rule, [])
     if way.source not in names:
         names.append(way.source)

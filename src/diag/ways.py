@@ -190,11 +190,11 @@ def _release(given: Versions, release: Release, tables: Tables) -> Iterator[Way]
     What it gives a range for stays where that allows it, or goes to the oldest version allowed.
     """
     exact = {name: pin[2:] for name, pin in release.pins.items() if PINNED.fullmatch(pin)}
-    goal = {release.package: release.version, **exact, **release.pairs}
+    goal = {release.package: release.version, **exact, **{name: _named(one) for name, one in release.pairs.items()}}
     torch = tables.release(TORCH, goal.get(TORCH, ""))
     default = torch.runtime_version if torch else ""
     row = tables.published.get(release.package)
-    further = row and row.build and torch
+    further = row and row.build and torch and satisfies(release.version, f">={row.since or 0}")
     others = [one for one in release.builds if torch and one in torch.builds and one != default] if further else []
     ranged = {name: pin for name, pin in release.pins.items() if name in given and name not in (*goal, "python")}
     unmet = [name for name, pin in ranged.items() if satisfies(given[name], pin) is False]
@@ -216,10 +216,15 @@ def _suffix(build: str) -> str:
     return f"cu{build.replace('.', '')}"
 
 
+def _named(range_: str) -> str:
+    """The version that a plug-in goes with: of a range the oldest named."""
+    return _lowest(range_) or range_.removeprefix("==")
+
+
 def _lowest(pin: str) -> str:
     """The oldest version that a range names, where it allows it."""
     named = re.findall(r">=\s*([\w.]+)", pin)
-    return named[0] if len(named) == 1 and satisfies(named[0], pin) else ""
+    return named[0] if len(named) == 1 and satisfies(named[0], pin) is not False else ""
 
 
 def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> Way:

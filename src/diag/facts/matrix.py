@@ -97,7 +97,7 @@ class Published(Reference, frozen=True, kw_only=True):
     """How each release of a distribution is published beside its default wheel.
 
     `image` and the command `start` that starts it, for devices of `vendor`; the command `build` that installs the build
-    for another runtime. `{version}`, `{image}` and `{build}` (`129` for 12.9) in them are to be filled.
+    for another runtime, from release `since` on. `{version}`, `{image}`, `{build}` (`129` for 12.9) are to be filled.
     """
 
     package: str
@@ -105,6 +105,7 @@ class Published(Reference, frozen=True, kw_only=True):
     image: str = ""
     start: str = ""
     build: str = ""
+    since: str = ""
 
 
 class DeviceModel(Reference, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from diag.facts.bag import Facts
 from diag.facts.base import Fact
-from diag.facts.engine import LaunchArguments
+from diag.facts.engine import Engine, LaunchArguments
 from diag.facts.host import Host
 from diag.facts.matrix import Component, ComponentName
 from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
@@ -47,10 +47,22 @@ def parts_named(facts: Facts, name: str, vendor: str = "") -> list[Part]:
         wanted = name if any(sign in name for sign in "*?[") else canonical(name)
         found = [one for one in facts.all(Package) if matches(one.name, wanted)]
         told = [Part(one.name, one.version, "distribution", one) for one in found]
-        planned = [one for one in facts.all(LaunchArguments) if one.version and one.engine == wanted]
-        return told or [Part(one.engine, one.version, "distribution", one) for one in planned]
+        return told or list(_unlisted(facts, wanted))
     known = _told(facts, row, vendor)
     return [*{one.version: one for one in reversed([*known])}.values()][::-1]
+
+
+def _unlisted(facts: Facts, name: str) -> Iterator[Part]:
+    """The version of what no list names: of an engine that a report tells or whose image is started, and of torch."""
+    for engine in facts.all(Engine):
+        if engine.name == name and engine.version:
+            yield Part(name, engine.version, "distribution", engine)
+    for launch in facts.all(LaunchArguments):
+        if launch.engine == name and launch.version:
+            yield Part(name, launch.version, "distribution", launch)
+    for build in facts.all(TorchBuild) if name == "torch" else ():
+        if build.version and not build.inferred:
+            yield Part(name, build.version, "distribution", build)
 
 
 def absent(facts: Facts, name: str) -> bool:

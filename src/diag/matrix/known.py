@@ -37,7 +37,9 @@ def ran(known: KnownSet, facts: Facts, language: str) -> Reason | None:
     models = [part.version for part in parts_named(facts, "model")]
     other = bool(models and known.model) and not any(alike(one, known.model) for one in models)
     untold = [name for name, one in known.beside.items() if _same(facts, name, one) is None]
-    level: Level = "reported" if other else known.level
+    counted = [one for one in facts.devices() if one.index is not None]
+    fewer = bool(known.count and 0 < len(counted) < known.count)
+    level: Level = "reported" if other or fewer else known.level
     said = [
         " ".join((*(f"{name} {one}" for name, one in known.versions.items()), words["ran"])),
         *([words["on"].format(count=known.count)] if known.count else ()),

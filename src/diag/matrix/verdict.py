@@ -16,9 +16,11 @@ from difflib import get_close_matches
 from diag.check import Check
 from diag.facts import (
     LEVELS,
+    Accelerator,
     Component,
     ComponentName,
     DeviceModel,
+    Driver,
     Engine,
     Facts,
     KnownSet,
@@ -28,12 +30,17 @@ from diag.facts import (
     Package,
     Reason,
     Release,
+    RuntimeDriver,
+    TorchArchitectures,
+    TorchBuild,
 )
 from diag.facts.parts import parts_named
 from diag.finding import Result
 from diag.matrix.known import ran
 from diag.versions import parse, public
 
+UNJUDGED = "matrix/not-compared"
+"""What stands for a rule where a part of the machine was compared with nothing."""
 STRANGE = "matrix/unknown-device"
 """What stands for a rule where a device that is asked about is not known."""
 WORDS: Mapping[str, Mapping[str, str]] = {
@@ -43,6 +50,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "near": "; did you mean {name!r}?",
         "old": "the newest of the data was checked on {day}, {days} days ago",
         "device": "no device is known here as {name!r}",
+        "driver": "no rule could compare the driver with the software",
+        "devices": "no rule could compare the devices with the software",
     },
     "zh": {
         "newer": "{name} {version} 比此处已知的最新版本（{last}）更新",
@@ -50,6 +59,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "near": "；是否指 {name!r}？",
         "old": "资料最近一次核对是在 {day}，已过 {days} 天",
         "device": "此处没有名为 {name!r} 的设备",
+        "driver": "没有规则能将驱动与软件进行比较",
+        "devices": "没有规则能将设备与软件进行比较",
     },
 }
 AGE = dt.timedelta(days=90)
@@ -70,16 +81,20 @@ def verdicts(
 def _verdict(
     view: Facts, scope: str, results: Sequence[Result], checks: Mapping[str, Check], *, language: str, today: dt.date
 ) -> MatrixVerdict:
+    words = WORDS[language]
     reasons = [reason for one in results for reason in _reasons(one, checks[one.check], view, language)]
-    reasons += [reason for one in view.all(KnownSet) if (reason := ran(one, view, language))]
-    reasons += _strange(view, WORDS[language])
+    conflict = any(one.verdict == "metadata-conflict" for one in reasons)
+    for known in view.all(KnownSet):
+        if (reason := ran(known, view, language)) and (known.overrides or not conflict):
+            reasons.append(reason)
+    reasons += [*_strange(view, words), *_unjudged(view, results, checks, words)]
     reasons.sort(key=lambda one: (LEVELS.index(one.verdict), one.severity == "info"))
     return MatrixVerdict(
         origin=Origin(capture="matrix", scope=scope),
         verdict=_level(reasons),
         components=_components(view),
         reasons=tuple(reasons),
-        notes=tuple(_notes(view, today, WORDS[language])),
+        notes=tuple(_notes(view, today, words)),
         undecided=() if reasons else tuple(_open(view, results, checks)),
     )
 
@@ -88,10 +103,9 @@ def _reasons(result: Result, check: Check, view: Facts, language: str) -> Iterat
     level = check.verdict or "unknown"
     for finding in result.findings:
         says = check.say("summary", language, finding.values)
-        source = check.sources[0] if check.sources else ""
-        yield Reason(
-            rule=check.id, verdict=level, severity=check.severity, says=says, source=source, checked=check.checked
-        )
+        source = finding.source or (check.sources[0] if check.sources else "")
+        checked = finding.checked or check.checked
+        yield Reason(rule=check.id, verdict=level, severity=check.severity, says=says, source=source, checked=checked)
     for one in result.fits:
         yield Reason(
             rule=check.id,
@@ -125,6 +139,24 @@ def _strange(view: Facts, words: Mapping[str, str]) -> Iterator[Reason]:
             says = words["device"].format(name=one.name) + (words["near"].format(name=near[0]) if near else "")
             yield Reason(rule=STRANGE, verdict="unknown", severity="info", says=says, source="", checked="")
             return
+
+
+def _unjudged(
+    view: Facts, results: Sequence[Result], checks: Mapping[str, Check], words: Mapping[str, str]
+) -> Iterator[Reason]:
+    """What of the machine is told, and no rule compared with the software: of that nothing is known."""
+    software = view.first(Engine) or view.first(TorchBuild) or view.package("torch")
+    makers = {one.name: one.vendor for one in view.all(ComponentName) if one.kind == "build"}
+    builds = {makers.get(one.runtime) for one in view.all(TorchArchitectures)}
+    runtimes = {one.vendor for one in view.all(RuntimeDriver) if makers.get(one.runtime) == one.vendor}
+    told = {
+        "driver": (Driver, any(one.vendor in runtimes and one.version for one in view.all(Driver))),
+        "devices": (Accelerator, any(one.vendor in builds for one in view.devices())),
+    }
+    for name, (kind, there) in told.items():
+        judged = any((one.fits or one.findings) and kind in checks[one.check].needs for one in results)
+        if software and there and not judged:
+            yield Reason(rule=UNJUDGED, verdict="unknown", severity="info", says=words[name], source="", checked="")
 
 
 def _run(name: str) -> str:
