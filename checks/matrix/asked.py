@@ -10,12 +10,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from diag.api import Capture, Component, Engine, Fact, Origin, Package, Recognise, canonical, count, expression, probe
-
-COMMAND = expression(r"(?:^|[\s$#>])diag matrix check(?P<words>\s.*)$")
-WORD = expression(
-    r"(?P<name>[A-Za-z][\w.-]{0,80})(?P<sign>===?|=)(?P<version>[\w][^\s=<>]{0,120}(?: [\w().-]{1,30}){0,6})"
+from diag.api import (
+    WORD,
+    Capture,
+    Component,
+    Engine,
+    Fact,
+    Origin,
+    Package,
+    Recognise,
+    canonical,
+    count,
+    expression,
+    probe,
 )
+
+COMMAND = expression(r"^\s*(?:[^\s]{0,80}[$#>]\s+)?diag matrix check(?P<words>\s.*)$")
 COUNTED = expression(r"(?P<count>[1-9][0-9]{0,4})[xX*](?P<name>\D.*|\d{4}.*)")
 ENGINES = ("vllm", "sglang", "lmdeploy")
 

@@ -40,6 +40,8 @@ from diag.api import (
 
 PINNED = expression(r"==[\w.]+")
 CUDA = expression(r"cu(\d{2})(\d)")
+MOST = 64
+"""Devices that are told of one word: what is judged is the same for each."""
 KINDS: dict[str, RuntimeKind] = {"toolkit": "toolkit", "runtime": "library"}
 
 
@@ -85,7 +87,7 @@ def _devices(facts: Facts, asked: Component) -> Iterator[Accelerator]:
     name = whole[0] if len(whole) == 1 and not set("*?[") & set(whole[0]) else asked.version
     starts = [(start, one.vendor) for one in facts.all(Vendor) for start in one.names]
     maker = model.vendor if model else next((vendor for start, vendor in starts if name.startswith(start)), "")
-    for number in range(asked.count or 1):
+    for number in range(min(asked.count or 1, MOST)):
         index = number if asked.count else None
         architecture = model.architecture if model else ""
         yield replace(device, vendor=maker, name=name, index=index, architecture=architecture)

@@ -56,6 +56,7 @@ CORE = {
 UPSTREAM = ("nvidia", "amd", "intel")
 """Makers whose devices the engines serve by themselves, without a plug-in that brings its own versions."""
 RELEASED = expression(r"\d+(?:\.\d+)*(?:rc\d+|\.post\d+)?(?:\+cu\d{2,3})?")
+EXACT = expression(r"==[\w.]+")
 Asks = Requirement | Pin
 
 CHECK_0210 = """\
@@ -150,14 +151,19 @@ def engine_pin_violated(facts: Facts) -> Iterator[Answer]:
             asks = [one for one in asks if f"{engine.name}.{one.name}" not in overridden]
             answers = list(_judged(facts, engine, asks))
             yield from (one for one in answers if not (plugins and isinstance(one, Undecided)))
+            yield from _beside(facts, engine, asks, [one for one in engines.values() if one.name > engine.name])
 
 
 def _judged(facts: Facts, engine: Engine | Package, asks: list[Asks]) -> Iterator[Answer]:
     """What is there against what is asked for; of what is not there nothing is said."""
     pairs = [(one, part) for one in asks if (part := next(iter(parts_named(facts, one.name)), None))]
-    unmet = [(one, part) for one, part in pairs if not _met(part, one)]
+    unmet = [(one, part) for one, part in pairs if _met(part, one) is False]
+    unread = [part for one, part in pairs if _met(part, one) is None]
     if unmet:
         yield _finding(engine, unmet)
+    elif unread:
+        told = ", ".join(f"{part.name} {part.version}" for part in unread)
+        yield Undecided(reason=f"whether {told} is what {engine.name} {engine.version} asks for is not known")
     elif pairs:
         yield _fits(engine, [one for one, _ in pairs], ("met", "均满足"))
     elif asks and facts.first(Component):
@@ -169,6 +175,19 @@ def _judged(facts: Facts, engine: Engine | Package, asks: list[Asks]) -> Iterato
         )
     else:
         yield Undecided(reason=f"what {engine.name} {engine.version} asks for is not known, or not what is there")
+
+
+def _beside(facts: Facts, engine: Engine, asks: list[Asks], others: list[Engine]) -> Iterator[Finding]:
+    """Another engine of an asked set that pins a distribution to another version than this one does."""
+    exact = {one.name: one for one in asks if EXACT.fullmatch(one.specifier) and facts.package(one.name) is None}
+    for other in others if facts.first(Component) else ():
+        theirs = [one for one in _asks(facts, other) if one.name in exact and EXACT.fullmatch(one.specifier)]
+        for one in theirs:
+            own = exact[one.name]
+            if not same(own.specifier[2:], one.specifier[2:]):
+                part = Part(one.name, f"{one.specifier[2:]} ({other.name} {other.version})", "distribution", other)
+                yield _finding(engine, [(own, part)])
+                return
 
 
 def _fits(engine: Engine | Package, asks: list[Asks], how: tuple[str, str]) -> Fits:
@@ -253,9 +272,8 @@ def _other(build: str) -> bool:
     return bool(build) and not build.startswith("cu")
 
 
-def _met(part: Part, asks: Asks) -> bool:
-    specifier = ",".join(one.partition("+")[0] for one in asks.specifier.split(","))
-    return part.lies_in((specifier,)) is not False
+def _met(part: Part, asks: Asks) -> bool | None:
+    return part.lies_in((",".join(one.partition("+")[0] for one in asks.specifier.split(",")),))
 
 
 def _finding(engine: Engine | Package, pairs: list[tuple[Asks, Part]]) -> Finding:

@@ -137,6 +137,8 @@ def _asks(facts: Facts, engine: Engine) -> Iterator[Requirement | Pin]:
 
 def _met(version: str, specifier: str) -> bool | None:
     """Whether the interpreter is in the range; a report that names the series alone (`3.8`) may not tell."""
+    if "." not in version:
+        return None
     if version.count(".") >= 2:
         return satisfies(version, specifier)
     ends = {satisfies(f"{version}.{patch}", specifier) for patch in (0, 99)}

@@ -9,12 +9,14 @@ from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
 from diag.facts import *  # noqa: F403
 from diag.facts.parts import Part, parts_named
+from diag.facts.words import WORD
 from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
 from diag.text import Line, expression
 from diag.versions import at_least, canonical, count, local, minor, numbers, public, same, satisfies, within
 
 __all__ = [
+    "WORD",
     "Answer",
     "Capture",
     "Check",

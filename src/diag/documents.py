@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,6 +22,8 @@ FORM = b"1"
 """Of what is kept: another one when `Content` changes."""
 CACHE_CAP = 64 * 2**20
 """Bytes of the largest cache that is read."""
+VALUES_CAP = 500_000
+"""Values of the largest document."""
 DIGEST = 16
 """Bytes before what is kept that tell whether it is whole."""
 
@@ -86,7 +89,7 @@ def cache_file(folder: Path | None, roots: Iterable[Path]) -> Path | None:
 
 def _read(cache: Path | None) -> dict[str, Raw]:
     try:
-        if cache is None or cache.stat().st_size > CACHE_CAP:
+        if cache is None or not stat.S_ISREG(cache.stat().st_mode) or cache.stat().st_size > CACHE_CAP:
             return {}
         whole = cache.read_bytes()
         if whole[:DIGEST] != _digest(whole[DIGEST:]):
@@ -131,6 +134,18 @@ def _parsed(text: bytes) -> Content:
             for key, value in pairs
             if isinstance(value, yaml.SequenceNode)
         }
-        return Content(loader.construct_document(node) if node else None, lines)
+        return Content(_bounded(loader.construct_document(node) if node else None), lines)
     finally:
         loader.dispose()
+
+
+def _bounded(value: Any) -> Any:
+    """The value, unless its aliases make it larger than a document can be."""
+    waiting, count = [value], 0
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if count > VALUES_CAP:
+            raise ValueError(f"more than {VALUES_CAP} values")
+        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+    return value

@@ -216,11 +216,12 @@ class Shelf:
         try:
             document = Documents(None).read(path)
             checks, told = list(rows.checks(document, slug)), tuple(rows.facts(document, f"overlay/{slug}"))
+            rows.proved(checks, told)
+            for one in checks:
+                self._checks.pop(one.id, None)
+            self._keep_checks(checks)
         except Exception as error:
             raise DiagError(f"overlay {path}: {_line(error)}") from error
-        for one in checks:
-            self._checks.pop(one.id, None)
-        self._keep_checks(checks)
         self._overlaid |= {one.id for one in checks} | {rows.key(one) for one in told}
         self._later.append(Later(path, rows.BESIDE, lambda: told))
 

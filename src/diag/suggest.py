@@ -22,6 +22,8 @@ from diag.ways import COST, Tables, Versions, Wanted, Way, ways
 
 GOOD = ("verified", "reported", "allowed-by-metadata")
 BAD = ("known-bad", "metadata-conflict")
+BUDGET = 400
+"""Sets that are judged at most for one wish."""
 SHOWN = 4
 """Ways that are shown at most."""
 MACHINE = ("driver", "python", "glibc")
@@ -58,9 +60,11 @@ def nearest(
     """The nearest ways, each costlier one for what it gains, and by rule what it refused where no way was found."""
     found: list[tuple[Way, Suggestion]] = []
     refused: dict[str, list[str]] = {}
+    judged = 0
     for way in sorted(ways(given, wanted, tables, makers), key=_distance):
-        if len(found) == SHOWN or any(_no_worse(one, way) for one in found):
+        if len(found) == SHOWN or judged >= BUDGET or any(_no_worse(one, way) for one in found):
             continue
+        judged += 1
         loose = {name: version for name, version in way.versions.items() if name not in MACHINE}
         for versions in (loose, way.versions):
             verdict = decide(versions)

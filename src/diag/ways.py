@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 
-from diag.facts import ComponentName, KnownSet, Published, Reference, Release, RuntimeDriver, Vendor
+from diag.facts import ComponentName, KnownSet, Pin, Published, Reference, Release, RuntimeDriver, Vendor
 from diag.matrix.known import alike
 from diag.text import matches
 from diag.versions import canonical, local, numbers, parse, public, same, satisfies, within
@@ -101,6 +101,16 @@ class Tables:
         """The release of this public version."""
         return next((one for one in self.releases.get(package, ()) if same(one.version, version)), None)
 
+    def companions(self, given: Versions, torch: str, pinned: set[str]) -> dict[str, str]:
+        """What is there and was compiled for another torch than this, with the version that is for this one."""
+        moved = {}
+        for row in self.of(Pin) if torch else ():
+            if row.name == TORCH and row.package in given and row.package not in pinned and row.package != TORCH:
+                series = f"{row.version}." if row.version.count(".") < 2 else row.version
+                if satisfies(torch, row.specifier) and not f"{public(given[row.package])}.".startswith(series):
+                    moved[row.package] = row.version + (".0" if row.version.count(".") < 2 else "")
+        return moved
+
     def fits(self, release: Release, makers: frozenset[str]) -> bool:
         """Whether the default build of a release, by itself or by torch's, is for devices of these makers."""
         built = (release, *self.releases.get(TORCH, ()))
@@ -119,13 +129,14 @@ def wishes(words: Iterable[str]) -> list[Wanted]:
     found, model = [], ""
     for word in words:
         split = WISH.fullmatch(word.strip())
-        if word.startswith("model="):
+        if word.startswith("model=") and word != "model=":
             model = word.removeprefix("model=")
         elif split is None:
             raise ValueError(word)
         else:
-            SpecifierSet(split[2] or "")
-            found.append(Wanted(canonical(split[1]), split[2] or ""))
+            allowed = re.sub(r"\+[\w.]+", "", split[2] or "")
+            SpecifierSet(allowed)
+            found.append(Wanted(canonical(split[1]), allowed))
     return [one._replace(model=model) for one in found or [Wanted()]]
 
 
@@ -193,14 +204,17 @@ def _release(given: Versions, release: Release, tables: Tables) -> Iterator[Way]
     goal = {release.package: release.version, **exact, **{name: _named(one) for name, one in release.pairs.items()}}
     torch = tables.release(TORCH, goal.get(TORCH, ""))
     default = torch.runtime_version if torch else ""
+    if torch and given.get(TORCH) == f"{torch.version}+{_suffix(default)}":
+        goal[TORCH] = given[TORCH]
     row = tables.published.get(release.package)
     further = row and row.build and torch and satisfies(release.version, f">={row.since or 0}")
     others = [one for one in release.builds if torch and one in torch.builds and one != default] if further else []
     ranged = {name: pin for name, pin in release.pins.items() if name in given and name not in (*goal, "python")}
     unmet = [name for name, pin in ranged.items() if satisfies(given[name], pin) is False]
     oldest = {name: low for name, pin in ranged.items() if (low := _lowest(pin))}
+    companions = tables.companions(given, goal.get(TORCH, ""), set(goal) | set(ranged))
     for moved in dict.fromkeys((tuple(unmet), tuple(ranged))):
-        lowered = {name: oldest[name] for name in moved if name in oldest}
+        lowered = {name: oldest[name] for name in moved if name in oldest} | companions
         for build in ("", *others):
             whole = {**goal, **lowered, **(_built(release, build) if build else {})}
             base = _base(given, whole, release, tables)
@@ -232,12 +246,12 @@ def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> 
     build = goal.get(release.runtime, "")
     kept = {name: old for name, old in given.items() if tables.kind(name) != "build"}
     changes = _changes(given, goal)
-    own = {
-        name
-        for name in changes
-        if name in given or name == release.package or name in (release.runtime, *release.pairs)
-    }
+    own = {name for name in changes if name in given or name in (release.package, release.runtime, *release.pairs)}
     shown = tuple(text for name, text in changes.items() if name in own or name == TORCH or release.overrides)
+    built = tables.release(TORCH, goal.get(TORCH, ""))
+    told = given.get(built.runtime, "") if built and not build else ""
+    if built and told and told != built.runtime_version:
+        shown = (*shown, f"{built.runtime} {told} -> {built.runtime_version}")
     image = bool(tables.image(release))
     return Way(
         versions={
@@ -245,12 +259,21 @@ def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> 
             **{name: version for name, version in goal.items() if name in own or name == TORCH or release.overrides},
         },
         changes=shown or ("nothing",),
-        commands=_installation(release, goal, changes, tables),
+        commands=_fresh(given, _installation(release, goal, changes, tables)),
         cost=sum(_cost(name, tables, image=image) for name in own if not same(goal[name], given.get(name, ""))),
         source=f"{release.package} {release.version}",
         version=release.version,
         kind="build" if build else "package",
     )
+
+
+def _fresh(given: Versions, commands: tuple[str, ...]) -> tuple[str, ...]:
+    """The commands in an environment of their own where torch is there already: pip would keep a build of it."""
+    if TORCH not in given or not commands:
+        return commands
+    venv = ("python3 -m venv .venv-new", ". .venv-new/bin/activate")
+    uv = ("pip install uv",) if any(one.startswith("uv ") for one in commands) else ()
+    return (*venv, *uv, *commands)
 
 
 def _installation(release: Release, goal: Versions, changes: Versions, tables: Tables) -> tuple[str, ...]:
@@ -276,7 +299,8 @@ def _further(base: Way, given: Versions, release: Release, tables: Tables, runti
     wanted = release.pins.get("python", "")
     fit = next((one for one in PYTHONS if satisfies(one, wanted)), "")
     if "python" in given and satisfies(given["python"], wanted) is False and fit:
-        commands = (f"uv venv --python {fit}", *base.commands)
+        install = [one.removeprefix("uv ") for one in base.commands if "install" in one and not one.endswith(" uv")]
+        commands = (f"uv venv --python {fit}", ". .venv/bin/activate", *(f"uv {one}" for one in install))
         steps.append(_with(base, {"python": fit}, f"python {given['python']} -> {fit}", commands, "python"))
     image = tables.image(release)
     if image and base.kind == "package" and not {"glibc", "python"}.isdisjoint(given):
@@ -306,7 +330,7 @@ def _changes(given: Versions, goal: Versions) -> dict[str, str]:
     changed = {}
     for name, version in goal.items():
         have = given.get(name, "")
-        if have != version and (not have or local(version) or public(have) != version):
+        if have != version and (not have or local(version) or public(have) != version or name == TORCH):
             changed[name] = f"{name} {have} -> {version}" if have else f"{name} {version}"
     return changed
 

@@ -21,6 +21,7 @@ from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.settings import settings
 from diag.errors import DiagError
 from diag.facts import ComponentName, Engine, Facts, Level, MatrixVerdict, Origin, Platform, Reason, Suggestion
+from diag.facts.words import MOST, WORD
 from diag.finding import SEVERITIES
 from diag.matrix.verdict import STRANGE
 from diag.plugins import Loaded
@@ -30,8 +31,9 @@ from diag.suggest import Judge, judge, nearest, rows
 from diag.versions import canonical, order, parse
 from diag.ways import TORCH, Tables, Wanted, wishes
 
-WORD = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?P<sign>===?|=)(?P<version>\w[^\s=<>]*(?: [\w().-]+)*)")
 Words = Mapping[str, str]
+ONE = ("gpu", "driver", "python", "glibc")
+"""Parts that a machine has one of, where a way is looked for."""
 FEW = 4
 """Releases that are named one by one below this number."""
 BAD = ("known-bad", "metadata-conflict")
@@ -63,7 +65,7 @@ def suggest(wish: Wish, *, output: Output, content: Content, bounds: Bounds, liv
     try:
         wanted = wishes(wish.want)
     except ValueError as error:
-        raise DiagError(f"--want {error}: it is neither NAME with a range nor model=NAME") from error
+        raise DiagError(f"--want {str(error)[:80]}: it is neither NAME with a range nor model=NAME") from error
     found, report = judged(wish, content=content, bounds=bounds, live=live, output=output)
     with within(bounds.timeout):
         report = suggested(report, found, wanted, content)
@@ -93,7 +95,10 @@ def with_ways(
     if devices := view.devices():
         parts["gpu"] = devices[0].name or devices[0].architecture
     ways, notes = [], list(verdict.notes)
-    for wish in _named(wanted, view) if not any(one.rule == STRANGE for one in verdict.reasons) else ():
+    several = [name for name in ONE if ", " in verdict.components.get(name, "")]
+    notes += [words["several"].format(name=name) for name in several]
+    strange = several or any(one.rule == STRANGE for one in verdict.reasons)
+    for wish in dict.fromkeys(_named(wanted, view)) if not strange else ():
         nearby, refused = nearest(parts, wish, tables, makers, decide)
         ways += nearby
         for rule, names in refused.items():
@@ -157,11 +162,13 @@ def _word(report: Report) -> Any:
 
 def asked(wish: Wish) -> Question:
     """The question that the words make."""
+    if len(wish.components) > MOST:
+        raise DiagError(f"{len(wish.components)} components are too many: at most {MOST}")
     names: dict[str, str] = {}
     for one in wish.components:
         word = WORD.fullmatch(one)
         if word is None:
-            raise DiagError(f"{one!r} is neither NAME==VERSION nor NAME=VALUE")
+            raise DiagError(f"{one[:80]!r} is neither NAME==VERSION nor NAME=VALUE")
         if word["sign"] != "=" and parse(word["version"]) is None:
             raise DiagError(f"{one}: {word['version']!r} is no version of a distribution")
         name = canonical(word["name"])

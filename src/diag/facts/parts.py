@@ -7,6 +7,7 @@ where their versions differ, each is a part.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,8 +18,10 @@ from diag.facts.host import Host
 from diag.facts.matrix import Component, ComponentName
 from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
 from diag.text import matches
-from diag.versions import canonical, count, satisfies, within
+from diag.versions import canonical, count, parse, public, satisfies, within
 
+EARLY = re.compile(r"\d(?:a|b|rc|\.dev)\d")
+"""A range that names a version before a release means such versions."""
 SERIES = ("driver", "python")
 """Kinds whose version may be told as a series alone (`535`, `3.12`)."""
 
@@ -34,10 +37,19 @@ class Part(NamedTuple):
     def lies_in(self, specifiers: tuple[str, ...]) -> bool | None:
         """Whether the version is in one of these ranges; None where it cannot be told."""
         if self.kind == "distribution":
-            answers = [satisfies(self.version, one) for one in specifiers]
+            answers = [_within(self.version, one) for one in specifiers]
         else:
             answers = [within(self.version, one, series=self.kind in SERIES) for one in specifiers]
         return True if True in answers else None if None in answers else False
+
+
+def _within(version: str, specifier: str) -> bool | None:
+    """Whether a version is in a range; of one before a release that is in another answer than it, None."""
+    answer, parsed = satisfies(version, specifier), parse(public(version))
+    early = parsed and parsed.is_prerelease and not EARLY.search(specifier)
+    if parsed and early and answer != satisfies(parsed.base_version, specifier):
+        return None
+    return answer
 
 
 def parts_named(facts: Facts, name: str, vendor: str = "") -> list[Part]:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from diag.facts import Facts, KnownSet, Level, Platform, Reason
 from diag.facts.models import named
 from diag.facts.parts import parts_named
-from diag.versions import public
+from diag.versions import local, public
 
+OTHER = re.compile(r"cpu|rocm|xpu|empty")
 APART = re.compile(r"[^a-z0-9.]+")
 WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
@@ -77,6 +78,8 @@ def _same(facts: Facts, name: str, version: str) -> bool | None:
     if any(part.version == version for part in told):
         return True
     if "+" in version:
+        return False
+    if any(OTHER.match(local(part.version)) for part in told):
         return False
     answers = [part._replace(version=public(part.version)).lies_in((f"=={version}",)) for part in told]
     return True if True in answers else None if None in answers else False

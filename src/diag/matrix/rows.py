@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, convert, to_builtins
+from packaging.specifiers import SpecifierSet
 
 from diag.check import Answer, Check
 from diag.documents import Document
@@ -38,8 +40,10 @@ from diag.facts.parts import absent
 from diag.finding import Finding, Severity, Undecided, Value
 from diag.kb import Rule, Seen, Vector, Vectors, Way, Wording
 from diag.matrix.when import When, evidence
+from diag.versions import parse
 
 Said = Literal["vendor", "maintainer", "project", "metadata", "measured", "contributor", "reporter"]
+SLUG = re.compile(r"matrix/[\w./-]{1,80}")
 R = TypeVar("R", bound=Reference)
 BESIDE = ("Package", "Component", "LaunchCommand")
 """The kinds of facts without one of which releases and known sets are of no use."""
@@ -175,6 +179,22 @@ def facts(document: Document, capture: str) -> Iterator[Reference]:
     for row, line in zip(subject.cases, content.lines.get("cases", ()), strict=False):
         if row.get("level", KNOWN_BAD) != KNOWN_BAD:
             yield _fact(row, KnownSet, capture, line)
+
+
+def proved(checks: Iterable[Check], told: Iterable[Reference]) -> None:
+    """Raise ValueError for what a row of somebody else states that is no id, no version, no range or no day."""
+    for one in checks:
+        if not SLUG.fullmatch(one.id):
+            raise ValueError(f"{one.id!r} is no id: letters, digits, dots and dashes")
+    for row in told:
+        try:
+            date.fromisoformat(row.checked)
+            if isinstance(row, Release) and parse(row.version) is None:
+                raise ValueError(f"{row.version!r} is no version")
+            if isinstance(row, Pin):
+                SpecifierSet(row.specifier)
+        except ValueError as error:
+            raise ValueError(f"{key(row)}: {error}") from error
 
 
 def _fact(row: Mapping[str, Any], kind: type[R], capture: str, line: int) -> R:

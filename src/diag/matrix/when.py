@@ -53,11 +53,13 @@ class When(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for name, stated in self.versions.items():
+            if not name or not _several(stated) or not all(_several(stated)):
+                raise ValueError(f"{name}: an empty range")
             for one in _several(stated):
                 if within("1", one) is None:
                     SpecifierSet(one)
-                if not one or not name:
-                    raise ValueError(f"{name}: an empty range")
+        if self.capability and within("1", self.capability) is None:
+            raise ValueError(f"capability: {self.capability!r} is no range, as '>=8.0,<9' is")
         if self.differs and len(self.differs) != 2:
             raise ValueError("`differs` names two distributions")
         if not any((self.versions, self.capability, self.architecture, self.gpu, self.differs, self.flags)):
