@@ -102,13 +102,17 @@ class Tables:
         return next((one for one in self.releases.get(package, ()) if same(one.version, version)), None)
 
     def companions(self, given: Versions, torch: str, pinned: set[str]) -> dict[str, str]:
-        """What is there and was compiled for another torch than this, with the version that is for this one."""
-        moved = {}
+        """What is there and was compiled for another torch: the version that is for this one, empty where none is."""
+        rows: dict[str, list[Pin]] = {}
         for row in self.of(Pin) if torch else ():
-            if row.name == TORCH and row.package in given and row.package not in pinned and row.package != TORCH:
-                series = f"{row.version}." if row.version.count(".") < 2 else row.version
-                if satisfies(torch, row.specifier) and not f"{public(given[row.package])}.".startswith(series):
-                    moved[row.package] = row.version + (".0" if row.version.count(".") < 2 else "")
+            if row.name == TORCH and row.package in given and row.package not in (*pinned, TORCH):
+                rows.setdefault(row.package, []).append(row)
+        moved = {}
+        for name, known in rows.items():
+            fitting = [one.version for one in known if satisfies(torch, one.specifier)]
+            if not any(f"{public(given[name])}.".startswith(f"{version}.") for version in fitting):
+                newest = fitting[-1] if fitting else ""
+                moved[name] = f"{newest}.0" if newest.count(".") == 1 else newest
         return moved
 
     def fits(self, release: Release, makers: frozenset[str]) -> bool:
@@ -244,7 +248,7 @@ def _lowest(pin: str) -> str:
 def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> Way:
     """The set of a release on the machine as it is; what the release brings anew costs nothing more."""
     build = goal.get(release.runtime, "")
-    kept = {name: old for name, old in given.items() if tables.kind(name) != "build"}
+    kept = {name: old for name, old in given.items() if tables.kind(name) != "build" and goal.get(name) != ""}
     changes = _changes(given, goal)
     own = {name for name in changes if name in given or name in (release.package, release.runtime, *release.pairs)}
     shown = tuple(text for name, text in changes.items() if name in own or name == TORCH or release.overrides)
@@ -256,7 +260,7 @@ def _base(given: Versions, goal: Versions, release: Release, tables: Tables) -> 
     return Way(
         versions={
             **kept,
-            **{name: version for name, version in goal.items() if name in own or name == TORCH or release.overrides},
+            **{name: one for name, one in goal.items() if one and (name in own or name == TORCH or release.overrides)},
         },
         changes=shown or ("nothing",),
         commands=_fresh(given, _installation(release, goal, changes, tables)),
@@ -284,7 +288,7 @@ def _installation(release: Release, goal: Versions, changes: Versions, tables: T
     if release.overrides:
         engines = sorted({one.partition(".")[0] for one in release.overrides} & exact)
         return tuple(f'pip install "{name}=={goal[name]}"' for name in (*engines, release.package))
-    moved = [name for name in changes if name not in (*tables.parts, release.package) and name not in exact]
+    moved = [name for name in changes if goal[name] and name not in (*tables.parts, release.package, *exact)]
     others = "".join(f' "{name}=={goal[name]}"' for name in moved)
     if build := goal.get(release.runtime, ""):
         row = tables.published[release.package]
@@ -331,7 +335,7 @@ def _changes(given: Versions, goal: Versions) -> dict[str, str]:
     for name, version in goal.items():
         have = given.get(name, "")
         if have != version and (not have or local(version) or public(have) != version or name == TORCH):
-            changed[name] = f"{name} {have} -> {version}" if have else f"{name} {version}"
+            changed[name] = f"{name} {have} -> {version or 'none'}" if have else f"{name} {version}"
     return changed
 
 
