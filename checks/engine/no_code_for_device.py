@@ -325,9 +325,9 @@ def _matches(version: str, pattern: str) -> bool:
 
 def _words(facts: Facts, told: Told, device: Accelerator) -> str:
     """The words that ask about this set: those that were given, else the device and the engine."""
-    packages = {one.origin: one.name for one in facts.all(Package)}
+    packages = {(one.origin, one.name) for one in facts.all(Package)}
     words = [
-        f"{one.name}{'==' if packages.get(one.origin) == one.name or one.name == told.name else '='}"
+        f"{one.name}{'==' if (one.origin, one.name) in packages else '='}"
         f"{f'{one.count}x' if one.count else ''}{one.version}"
         for one in facts.all(Component)
     ]
