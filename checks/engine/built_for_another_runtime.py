@@ -28,11 +28,13 @@ from diag.api import (
     Finding,
     Fits,
     Package,
+    Platform,
     Published,
     Release,
     Remedy,
     TorchBuild,
     Undecided,
+    Vendor,
     check,
     expression,
     local,
@@ -45,12 +47,30 @@ RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?(?:\+cu\d{3})?")
 BUILT = expression(r"cu(\d{2})(\d)")
 PINNED = expression(r"==[\w.]+")
 CALLED = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU"}
+UPSTREAM = ("nvidia", "amd", "intel")
+"""Makers for whose devices the engines publish builds themselves."""
 RAN = ("memory.kv-cache", "kv.tokens", "kv.blocks", "kv.concurrency", "seconds.graphs")
 """What an engine prints once its model ran on the device."""
 
 ASKED = "$ diag matrix check "
+KUNLUN = """\
+vllm                              0.15.1
+vllm-kunlun                       0.15.1.dev0
+torch                             2.5.1+cu118
+torchaudio                        2.5.1+cu118
+torchvision                       0.20.1+cu118
+"""
 FROZEN_CU129 = "torch==2.11.0+cu129\nvllm==0.21.0\n"
 FROZEN_ALIKE = "torch==2.11.0+cu129\nvllm==0.26.0+cu129\n"
+
+
+def _stack(facts: Facts) -> str:
+    """Why the builds may be those of another maker, whose devices or software stand here; empty where none does."""
+    present = {name for one in facts.all(Platform) for name in one.present}
+    packages = {one.name for one in facts.all(Package)}
+    makers = (one for one in facts.all(Vendor) if one.vendor not in UPSTREAM)
+    maker = next((one.vendor for one in makers if one.vendor in present or packages & set(one.packages)), "")
+    return f"the stack of {maker} brings its own builds" if maker else ""
 
 
 @check(
@@ -60,7 +80,8 @@ FROZEN_ALIKE = "torch==2.11.0+cu129\nvllm==0.26.0+cu129\n"
     verdict="known-bad",
     checked="2026-11-30",
     needs=(Package, TorchBuild),
-    uses=(Component, EngineState, Published, Release),
+    applies=_stack,
+    uses=(Component, EngineState, Platform, Published, Release, Vendor),
     words={
         "en": {
             "title": "The engine's wheel is linked against another runtime than torch's",
@@ -141,6 +162,7 @@ FROZEN_ALIKE = "torch==2.11.0+cu129\nvllm==0.26.0+cu129\n"
     ),
     silent=(
         FROZEN_ALIKE,
+        KUNLUN,
         ASKED + "vllm==0.26.0+cu129 torch==2.11.0+cu129",
         ASKED + "vllm==0.19.1 torch==2.10.0+cu128",
         ASKED + "gpu=H100 vllm==0.21.0 torch==2.11.0+cu130",

@@ -42,6 +42,7 @@ from diag.api import (
     TorchArchitectures,
     TorchBuild,
     Undecided,
+    Vendor,
     architecture_of,
     check,
     devices,
@@ -99,7 +100,7 @@ class Told(NamedTuple):
     needs=(Accelerator,),
     uses=(
         *(Component, DeviceModel, Engine, EngineState, Host, LaunchArguments, Package, Platform, Published, Release),
-        *(TorchArchitectures, TorchBuild),
+        *(TorchArchitectures, TorchBuild, Vendor),
     ),
     words={
         "en": {
@@ -219,13 +220,18 @@ def _not_judged(facts: Facts, told: Told) -> str:
         return "it ran on this machine"
     if LIST in facts.environment():
         return f"{LIST} is set, so it may have been compiled here"
-    if any("nvidia" in one.poses_as for one in facts.all(Platform)) or any(
-        "Windows" in one.os for one in facts.all(Host)
-    ):
+    if _posed(facts) or any("Windows" in one.os for one in facts.all(Host)):
         return "its wheels are not the project's own"
     if isinstance(told.fact, LaunchArguments) and not _published(facts, told, told.fact.image):
         return "the image is not the project's own for the default runtime"
     return "" if _default(facts, told) else "torch is built for another runtime, so another build may be meant"
+
+
+def _posed(facts: Facts) -> bool:
+    """Whether another maker's devices or software stand here that pose as these."""
+    packages = {one.name for one in facts.all(Package)}
+    software = any(one.poses_as == "nvidia" and packages & set(one.packages) for one in facts.all(Vendor))
+    return software or any("nvidia" in one.poses_as for one in facts.all(Platform))
 
 
 def _published(facts: Facts, told: Told, image: str) -> bool:
