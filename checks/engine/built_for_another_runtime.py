@@ -53,13 +53,6 @@ RAN = ("memory.kv-cache", "kv.tokens", "kv.blocks", "kv.concurrency", "seconds.g
 """What an engine prints once its model ran on the device."""
 
 ASKED = "$ diag matrix check "
-KUNLUN = """\
-vllm                              0.15.1
-vllm-kunlun                       0.15.1.dev0
-torch                             2.5.1+cu118
-torchaudio                        2.5.1+cu118
-torchvision                       0.20.1+cu118
-"""
 FROZEN_CU129 = "torch==2.11.0+cu129\nvllm==0.21.0\n"
 FROZEN_ALIKE = "torch==2.11.0+cu129\nvllm==0.26.0+cu129\n"
 
@@ -162,7 +155,6 @@ def _stack(facts: Facts) -> str:
     ),
     silent=(
         FROZEN_ALIKE,
-        KUNLUN,
         ASKED + "vllm==0.26.0+cu129 torch==2.11.0+cu129",
         ASKED + "vllm==0.19.1 torch==2.10.0+cu128",
         ASKED + "gpu=H100 vllm==0.21.0 torch==2.11.0+cu130",
