@@ -70,13 +70,13 @@ class Wheel(NamedTuple):
     words={
         "en": {
             "title": "There is no wheel of this release for so old a C library",
-            "summary": "the wheel of {name} {version} is for glibc {wanted} and newer; asked about is {libc}{by}",
+            "summary": "the wheel of {wheel} is for glibc {wanted} and newer; asked about is {libc}",
             "cause": "The wheel was built on a newer system. pip does not install it here: it takes another version, "
             "or the source distribution where there is one.",
         },
         "zh": {
             "title": "该版本没有适用于如此旧的 C 库的 wheel",
-            "summary": "{name} {version} 的 wheel 要求 glibc {wanted} 及以上，而所询问的是 {libc}{by_zh}",
+            "summary": "{wheel} 的 wheel 要求 glibc {wanted} 及以上，而所询问的是 {libc}",
             "cause": "该 wheel 在更新的系统上构建，pip 不会在此安装：它会改选其他版本，或在有源码包时从源码构建。",
         },
     },
@@ -201,16 +201,13 @@ def _fits(release: Release, host: Host) -> bool:
 def _finding(facts: Facts, wheel: Wheel, host: Host) -> Finding:
     asks, release = wheel
     start, fitting = _start(facts, asks), _fitting(facts, asks, host)
-    brought = release.package != asks.name
+    brought, own = release.package != asks.name, f"{asks.name} {asks.version}"
     return Finding(
         subject=asks.name,
         values={
-            "name": release.package,
-            "version": release.version if brought else asks.version,
+            "wheel": f"torch {release.version} ({own}: torch=={release.version})" if brought else own,
             "wanted": release.glibc,
             "libc": host.libc.replace("-", " "),
-            "by": f" ({asks.name} {asks.version} pins this torch)" if brought else "",
-            "by_zh": f"（{asks.name} {asks.version} 锁定该 torch）" if brought else "",
             "asks": asks.name,
             "public": public(asks.version),
             "module": asks.name.replace("-", "_"),

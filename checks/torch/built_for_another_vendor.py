@@ -106,13 +106,13 @@ ASKED = "$ diag matrix check "
     words={
         "en": {
             "title": "torch was built for another maker's accelerators",
-            "summary": "torch {torch} was built for {backend}; {where} devices of {vendor} alone",
+            "summary": "torch {torch} was built for {backend}; the only devices are of {vendor}",
             "cause": "The wheel came from an index for another maker's runtime (PyPI's default is for CUDA), or the "
             "environment was made for another machine.",
         },
         "zh": {
             "title": "torch 是为其他厂商的加速器构建的",
-            "summary": "torch {torch} 为 {backend} 构建，而{where_zh}只有 {vendor} 的设备",
+            "summary": "torch {torch} 为 {backend} 构建，而设备均为 {vendor} 的",
             "cause": "该 wheel 来自面向其他厂商运行时的索引（PyPI 默认提供 CUDA 构建），或该环境是为另一台机器创建的。",
         },
     },
@@ -165,15 +165,8 @@ def built_for_another_vendor(facts: Facts) -> Iterator[Answer]:
     if wanted in shown:
         yield _fits(torch, wanted)
     elif wanted and not available and not _served(facts, wanted, set(shown)):
-        here = devices[0].origin not in asked
         yield Finding(
-            values={
-                "torch": torch.version,
-                "backend": NAMES[torch.backend],
-                "vendor": ", ".join(shown),
-                "where": "this machine has" if here else "asked about are",
-                "where_zh": "本机" if here else "所询问的组合",
-            },
+            values={"torch": torch.version, "backend": NAMES[torch.backend], "vendor": ", ".join(shown)},
             evidence=(Evidence.of(torch), Evidence.of(devices[0])),
         )
 
