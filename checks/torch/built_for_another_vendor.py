@@ -101,8 +101,8 @@ ASKED = "$ diag matrix check "
     about="torch",
     verdict="known-bad",
     checked="2026-11-30",
-    needs=(Accelerator,),
-    uses=(Component, Package, Platform, TorchBuild, Vendor),
+    needs=(TorchBuild,),
+    uses=(Accelerator, Component, Package, Platform, Vendor),
     words={
         "en": {
             "title": "torch was built for another maker's accelerators",
