@@ -10,10 +10,11 @@ version for this runtime.
 Every kernel launch fails: "no kernel image is available for execution on the device".
 
 ## What it cannot know
-The architectures of the engine's own extension, which may differ from torch's. Other vendors' names (`gfx…`) are
-compared as they are. Builds that are not PyTorch's own (conda-forge, NVIDIA's images and wheels for Jetson), builds for
-Windows and those of versions that `kb/reference/torch_builds.yaml` does not list are judged by their own list alone; so
-are AMD's devices of unknown models, and all while a variable makes a device pose as another.
+The architectures of the engine's own extension, which may differ from torch's (engine/no-code-for-device looks at
+those). Other vendors' names (`gfx…`) are compared as they are. Builds that are not PyTorch's own (conda-forge, NVIDIA's
+images and wheels for Jetson), builds for Windows and those of versions that `kb/reference/torch_builds.yaml` does not
+list are judged by their own list alone; so are AMD's devices of unknown models, and all while a variable makes a device
+pose as another.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from diag.api import (
     model_of,
     numbers,
     public,
+    runs_on,
     satisfies,
 )
 
@@ -150,14 +152,11 @@ GPU models and configuration: GPU 0: NVIDIA A100-SXM4-40GB
 Nvidia driver version: 575.51.03
 """
 ASKED = "$ diag matrix check "
-STRANGERS = {(8, 7), (10, 1)}
-"""Capabilities that no other of their major version serves."""
 JETSON = {"sm_53", "sm_62", "sm_72", "sm_87", "sm_110"}
 """Boards whose wheels are the maker's own."""
 RUNTIMES = {"nvidia": "cuda", "amd": "rocm"}
 CALLED = {"cuda": "CUDA", "rocm": "ROCm"}
 POSING = "HSA_OVERRIDE_GFX_VERSION"
-NAME = expression(r"(sm|compute)_(\d+)(\d)([a-z]?)$")
 RELEASED = expression(r"(?:\d+\.\d+\.\d+(?:\+(?:cu|rocm)\d+(?:\.\d+)*)?)?")
 SHOWN = 3
 """How many builds are named that would do."""
@@ -244,7 +243,7 @@ def architecture_missing(facts: Facts) -> Iterator[Answer]:
     lacking: dict[tuple[str, str], list[Accelerator]] = {}
     for device, architecture in known:
         lists = _lists(facts, build, device, architecture)
-        if lists and not any(_runs(architecture, one) for one, _ in lists):
+        if lists and not any(runs_on(architecture, one) for one, _ in lists):
             lacking.setdefault((device.name, architecture), []).append(device)
         judged += [architecture] if lists else []
         sources += [row for _, row in lists if row]
@@ -282,7 +281,7 @@ def _lists(facts: Facts, build: TorchBuild, device: Accelerator, architecture: s
     if build.architectures:
         return [(build.architectures, None)]
     model = model_of(facts, device)
-    vendor = device.vendor or (model.vendor if model else "nvidia" if NAME.match(architecture) else "")
+    vendor = device.vendor or (model.vendor if model else "nvidia" if architecture.startswith("sm_") else "")
     posing = any(vendor in one.poses_as for one in facts.all(Platform)) or POSING in facts.environment()
     unknown = vendor == "amd" and model is None
     if RUNTIMES.get(vendor) != build.backend or posing or unknown or architecture in JETSON:
@@ -342,7 +341,7 @@ def _finding(facts: Facts, alike: list[Accelerator], architecture: str, build: T
 
 def _fitting(facts: Facts, runtime: str, version: str, architecture: str) -> str:
     """Which of PyTorch's builds hold code for an architecture: of this version, else of later ones, else the latest."""
-    rows = [one for one in _served(facts, runtime) if _runs(architecture, one.architectures)]
+    rows = [one for one in _served(facts, runtime) if runs_on(architecture, one.architectures)]
     same = {f"torch=={version} ({CALLED[runtime]} {one.version})": 0 for one in rows if satisfies(version, one.torch)}
     rows.sort(key=_since)
     later = [one for one in rows if version and _since(one) > numbers(version)]
@@ -364,17 +363,3 @@ def _fits(build: TorchBuild, judged: list[str], rows: list[TorchArchitectures]) 
         source=rows[0].source if rows else "the list that this torch tells",
         checked=rows[0].checked if rows else "",
     )
-
-
-def _runs(device: str, supported: tuple[str, ...]) -> bool:
-    """Whether binary code for one of the architectures, or PTX for an older one, runs on the device."""
-    own = NAME.match(device)
-    if own is None:
-        return device in supported
-    major, minor = int(own[2]), int(own[3])
-    for found in filter(None, map(NAME.match, supported)):
-        older = (int(found[2]), int(found[3])) <= (major, minor)
-        same = int(found[2]) == major and ((major, minor) not in STRANGERS or found[3] == own[3])
-        if older and (found[1] == "compute" or same) and (found[4] != "a" or found.group(2, 3) == own.group(2, 3)):
-            return True
-    return False

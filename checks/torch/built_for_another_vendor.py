@@ -1,7 +1,8 @@
 """torch was built for the accelerators of another maker.
 
 ## What it finds
-A torch for CUDA, ROCm or XPU on a machine whose own tools show only devices of makers that it cannot use.
+A torch for CUDA, ROCm or XPU on a machine whose own tools show only devices of makers that it cannot use, or in a set
+that somebody asks about beside such devices alone.
 
 ## Why it matters
 torch finds no device: the engine refuses to start or runs on the CPU.
@@ -19,9 +20,11 @@ from collections.abc import Iterator
 from diag.api import (
     Accelerator,
     Answer,
+    Component,
     Evidence,
     Facts,
     Finding,
+    Fits,
     Package,
     Platform,
     Remedy,
@@ -89,6 +92,7 @@ $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
   Vendor Name:             AMD
       Name:                    amdgcn-amd-amdhsa--gfx1100
 """
+ASKED = "$ diag matrix check "
 
 
 @check(
@@ -97,18 +101,18 @@ $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
     about="torch",
     verdict="known-bad",
     checked="2026-11-30",
-    needs=(Accelerator,),
-    uses=(Package, Platform, TorchBuild, Vendor),
+    needs=(TorchBuild,),
+    uses=(Accelerator, Component, Package, Platform, Vendor),
     words={
         "en": {
             "title": "torch was built for another maker's accelerators",
-            "summary": "torch {torch} was built for {backend}; this machine has devices of {vendor} alone",
+            "summary": "torch {torch} was built for {backend}; the only devices are of {vendor}",
             "cause": "The wheel came from an index for another maker's runtime (PyPI's default is for CUDA), or the "
             "environment was made for another machine.",
         },
         "zh": {
             "title": "torch 是为其他厂商的加速器构建的",
-            "summary": "torch {torch} 为 {backend} 构建，而本机只有 {vendor} 的设备",
+            "summary": "torch {torch} 为 {backend} 构建，而设备均为 {vendor} 的",
             "cause": "该 wheel 来自面向其他厂商运行时的索引（PyPI 默认提供 CUDA 构建），或该环境是为另一台机器创建的。",
         },
     },
@@ -135,25 +139,48 @@ $ rocminfo | grep -E 'Name:|Marketing Name:' | head -30
         AMD_SMI + LIST_CU121,
         SMI_525 + FROZEN_ROCM63,
         ROCMINFO + ENV_CU121,
+        ASKED + "gpu=MI300X torch==2.11.0+cu130",
+        ASKED + "gpu=H100 torch==2.9.1+rocm6.4",
+        ASKED + "gpu=BW1000 torch==2.13.0+cu130",
     ),
     explains=("torch/device-unavailable", "torch/architecture-missing"),
-    silent=(AMD_SMI + ENV_ROCM61, HY_SMI + ENV_ROCM61, SMI_525 + ENV_CU121),
+    silent=(
+        *(AMD_SMI + ENV_ROCM61, HY_SMI + ENV_ROCM61, SMI_525 + ENV_CU121),
+        ASKED + "gpu=MI300X torch==2.9.1+rocm6.4",
+        ASKED + "gpu=H100 torch==2.11.0+cu130",
+        ASKED + "gpu=P800 torch==2.5.1+cu118",
+    ),
 )
 def built_for_another_vendor(facts: Facts) -> Iterator[Answer]:
-    """Compare whose devices torch is for with whose the machine's tools show."""
+    """Compare whose devices torch is for with whose the machine's tools show, or are asked about."""
     torch = next((one for one in facts.all(TorchBuild) if one.backend), None)
-    devices = [one for one in facts.all(Accelerator) if one.seen_by == "tool" and one.vendor]
+    asked = {one.origin for one in facts.all(Component) if one.name == "gpu"}
+    devices = [one for one in facts.all(Accelerator) if one.vendor and (one.seen_by == "tool" or one.origin in asked)]
     if torch is None or not devices:
-        yield Undecided(reason="what torch was built for and whose devices a tool shows are not both told")
+        yield Undecided(reason="what torch was built for and whose devices are there are not both told")
         return
     wanted = MAKERS.get(torch.backend, "")
     available = any(one.available for one in facts.all(TorchBuild))
     shown = dict.fromkeys(one.vendor for one in devices)
-    if wanted and not available and not _served(facts, wanted, set(shown)):
+    if wanted in shown:
+        yield _fits(torch, wanted)
+    elif wanted and not available and not _served(facts, wanted, set(shown)):
         yield Finding(
             values={"torch": torch.version, "backend": NAMES[torch.backend], "vendor": ", ".join(shown)},
             evidence=(Evidence.of(torch), Evidence.of(devices[0])),
         )
+
+
+def _fits(torch: TorchBuild, maker: str) -> Fits:
+    name = f"torch {torch.version}".strip()
+    return Fits(
+        says={
+            "en": f"{name} is built for {NAMES[torch.backend]}, the runtime of devices of {maker}",
+            "zh": f"{name} 为 {NAMES[torch.backend]} 构建，即 {maker} 设备的运行时",
+        },
+        source="https://pytorch.org/get-started/locally/",
+        checked="2026-11-30",
+    )
 
 
 def _served(facts: Facts, wanted: str, shown: set[str]) -> bool:

@@ -60,7 +60,7 @@ from diag.facts.matrix import (
     Suggestion,
     TorchArchitectures,
 )
-from diag.facts.models import architecture_of, bare_name, model_of
+from diag.facts.models import architecture_of, bare_name, model_of, runs_on
 from diag.facts.naming import device_name, device_names
 from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
 from diag.facts.software import (
@@ -159,5 +159,6 @@ __all__ = [
     "devices",
     "model_of",
     "pci_address",
+    "runs_on",
     "torch_backend",
 ]

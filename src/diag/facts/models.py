@@ -8,8 +8,11 @@ from diag.facts.bag import Facts
 from diag.facts.device import Accelerator
 from diag.facts.matrix import DeviceModel
 from diag.facts.reference import Vendor
-from diag.text import matches
+from diag.text import expression, matches
 
+STRANGERS = {(8, 7), (10, 1)}
+"""Capabilities that no other of their major version serves."""
+NAME = expression(r"(sm|compute)_(\d+)(\d)([a-z]?)$")
 CUT = "..."
 """What a tool ends a name with that it cut."""
 
@@ -46,3 +49,20 @@ def architecture_of(facts: Facts, device: Accelerator) -> str:
     """The architecture of a device: as told, else that of its model; empty where neither tells."""
     model = None if device.architecture else model_of(facts, device)
     return model.architecture if model else device.architecture
+
+
+def runs_on(architecture: str, supported: Iterable[str]) -> bool:
+    """Whether binary code for one of the architectures, or PTX for an older one, runs on a device of this one.
+
+    Names are as in `torch.cuda.get_arch_list()`: `sm_90`, `compute_90` for PTX; others must be equal.
+    """
+    own = NAME.match(architecture)
+    if own is None:
+        return architecture in supported
+    major, minor = int(own[2]), int(own[3])
+    for found in filter(None, map(NAME.match, supported)):
+        older = (int(found[2]), int(found[3])) <= (major, minor)
+        same = int(found[2]) == major and ((major, minor) not in STRANGERS or found[3] == own[3])
+        if older and (found[1] == "compute" or same) and (found[4] != "a" or found.group(2, 3) == own.group(2, 3)):
+            return True
+    return False
