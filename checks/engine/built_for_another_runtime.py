@@ -150,7 +150,6 @@ def _stack(facts: Facts) -> str:
     ),
     explains=(
         "python/libcudart-missing",
-        "matrix/engines/vllm-020-no-wheel-for-older-cuda",
         "matrix/engines/vllm-cuda-13-requirements-with-cuda-12-torch",
     ),
     silent=(

@@ -138,14 +138,6 @@ class Wheel(NamedTuple):
         ASKED + "torch==2.8.0+cu128 glibc=2.17",
         ASKED + "gpu=H100 vllm==0.9.1 glibc=2.17",
     ),
-    explains=(
-        "matrix/engines/vllm-012-below-glibc-231",
-        "matrix/engines/vllm-020-below-glibc-234",
-        "matrix/engines/vllm-020-default-wheel-on-glibc-234",
-        "matrix/engines/vllm-021-below-glibc-224",
-        "matrix/engines/vllm-022-below-glibc-228",
-        "matrix/engines/sglang-0511-below-glibc-234",
-    ),
     silent=(
         ASKED + "vllm==0.22.0 glibc=2.28",
         ASKED + "vllm==0.19.1 glibc=2.31",

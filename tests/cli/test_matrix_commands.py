@@ -70,7 +70,7 @@ def test_the_nearest_ways_have_commands(tmp_path):
 def test_where_no_way_is_known_the_rules_that_refuse_are_named(tmp_path):
     told = document(tmp_path, "suggest", "--want", "vllm>=0.20", "gpu=GTX1080Ti", code=1)
     assert told["suggestions"] == []
-    assert any(note.startswith("torch/architecture-missing refuses vllm 0.33.0") for note in told["notes"])
+    assert any("refuses vllm 0.33.0" in note for note in told["notes"])
 
 
 def test_an_overlay_replaces_rows_and_is_named(tmp_path):

@@ -45,7 +45,7 @@ from diag.versions import parse
 Said = Literal["vendor", "maintainer", "project", "metadata", "measured", "contributor", "reporter"]
 SLUG = re.compile(r"matrix/[\w./-]{1,80}")
 R = TypeVar("R", bound=Reference)
-BESIDE = ("Package", "Component", "LaunchCommand")
+BESIDE = ("Package", "Component", "Engine", "LaunchCommand")
 """The kinds of facts without one of which releases and known sets are of no use."""
 KNOWN_BAD: Level = "known-bad"
 READS: tuple[type[Fact], ...] = (
