@@ -31,7 +31,7 @@ def document(home, *arguments, code=0, text=""):
 def test_a_verdict_has_components_reasons_and_their_sources(tmp_path):
     told = document(tmp_path, "check", "gpu=8xH200", "vllm==0.24.0", "driver=580.95.05")
     assert (told["schema"], told["verdict"]) == ("diag/matrix/1", "verified")
-    assert told["components"] == {"gpu": "H200", "vllm": "0.24.0", "driver": "580.95.05"}
+    assert told["components"] == {"gpu": "8xH200", "vllm": "0.24.0", "driver": "580.95.05"}
     assert all(one["rule"] and one["source"] and one["checked"] for one in told["reasons"])
     assert {"rule", "verdict", "severity", "says", "source", "checked"} == set(told["reasons"][0])
 
