@@ -20,7 +20,7 @@ from diag.text import Line
 
 PROMPT = re.compile(
     r"^\s*(?:\([\w.\-]+\)\s*)?"
-    r"(?:\[?(?P<user>[\w.\-]+)@(?P<host>[\w.\-]+)(?:[:\s][^\]$#]*)?\]?\s*)?[$#❯]\s+(?P<command>\S.*)$"
+    r"(?:\[?(?P<user><[\w\-]+>|[\w.\-]+)@(?P<host><[\w\-]+>|[\w.\-]+)(?:[:\s][^\]$#]*)?\]?\s*)?[$#❯]\s+(?P<command>\S.*)$"
 )
 """A shell prompt with what was typed: `$ x`, `user@host:~$ x`, `[root@host ~]# x`, `(base) user@host:~$ x`."""
 SIGNS = frozenset({"$ ", "# ", "❯ "})

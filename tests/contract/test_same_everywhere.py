@@ -11,7 +11,7 @@ import pytest
 
 from diag import bundle, sources
 from diag.capture import Capture
-from diag.facts import Fact, Listing, Unavailable
+from diag.facts import Fact, Listing, Text, Unavailable
 from diag.probe import Probe
 from diag.sources import LiveHost
 from diag.text import LINE_CAP
@@ -54,8 +54,9 @@ def texts(probe: Probe, host: dict[str, Capture]) -> list[str]:
 
 
 def told(probe: Probe, captures: Iterable[Capture]) -> list[Fact]:
-    """What one probe reads; that a list is whole a pasted part of it may rightly not tell."""
-    return [one for one in all_told(probe, captures) if not isinstance(one, Listing)]
+    """What one probe reads, of each text that it read once; that a list is whole a pasted part may rightly not tell."""
+    facts = [one for one in all_told(probe, captures) if not isinstance(one, Listing)]
+    return [one for place, one in enumerate(facts) if not isinstance(one, Text) or one not in facts[:place]]
 
 
 def live(probe: Probe, text: str) -> Capture:

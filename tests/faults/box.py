@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -92,6 +93,10 @@ def filled(text: str, box: Path) -> str:
     return text.replace("$BOX", str(box)).replace("$OWN", sys.executable)
 
 
+KEPT = re.compile(r"kb-[0-9a-f]{16}\.msgpack").fullmatch
+"""What is parsed of the knowledge base is kept in the cache, where that can be written."""
+
+
 def surroundings(fault: Fault, box: Path) -> dict[str, str]:
     kept = {name: value for name in ("PYTHONPATH",) if (value := os.environ.get(name))}
     usual = {"PATH": f"{box}/bin:{SYSTEM}", "HOME": f"{box}/home", "TMPDIR": f"{box}/tmp"}
@@ -125,7 +130,7 @@ def waited(fault: Fault, box: Path) -> tuple[int, int]:
 
 def listing(box: Path) -> dict[str, int]:
     """Every file below the folders that diag might write to, with the time of its last change."""
-    found = (path for name in WATCHED for path in (box / name).rglob("*") if not path.is_dir())
+    found = (path for name in WATCHED for path in (box / name).rglob("*") if not path.is_dir() and not KEPT(path.name))
     return {str(path.relative_to(box)): path.lstat().st_mtime_ns for path in found}
 
 

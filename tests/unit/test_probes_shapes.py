@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from told import examined, facts_of, told
 
-from diag.facts import PackageList, TorchBuild
+from diag.facts import LaunchArguments, PackageList, TorchBuild
 from diag.sources import Asked
 
 HEAD = "| NVIDIA-SMI {0}       Driver Version: {0}       CUDA Version: {1}     |\n"
@@ -242,6 +242,6 @@ def test_rows_of_df() -> None:
 
 def test_a_launch_line_is_read_where_its_command_stands() -> None:
     facts = facts_of(Asked({"launch": "cd /opt/vllm && vllm serve a/b \\\r\n  --tp 2"}).captures(()))
-    assert [one.says() for one in facts if one.told().get("model")] == [
+    assert [one.says() for one in facts.all(LaunchArguments)] == [
         "LaunchArguments engine=vllm, model=a/b, flags=('tensor-parallel-size', '2'), subcommand=serve"
     ]
