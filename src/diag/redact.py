@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from diag.standins import IPV4, IPV6, MAC, UUID, Standins, compiled, is_ipv6, is_version
+from diag.standins import IPV4, IPV6, MAC, UUID, Standins, compiled, is_version, no_ipv6
 from diag.text import blocks
 
 # Names that many machines share: no identity, and replacing them would harm words of the field.
@@ -37,6 +37,8 @@ _WEAK_VALUE = r"""(?xs)
     |(?:[a-z]+[_-]){1,3}(?:token|key|secret|passw(?:or)?d)|~?/\S+\.(?:pem|key|crt|json|ya?ml|txt)
     |(?:self|cls|args|config|cfg|kwargs|os|env|settings|params|options|opts|request|process)\.[\w.]+"""
 _NUMBER = r"[-+]?[\d.,]+(?:e[-+]?\d+)?\s?(?:[kmgt]?i?b|[mun]?s|%|[kmt]|tok\S*)?"
+_EVERYWHERE = ("docker.internal", "metadata.google.internal", "containers.internal")
+_MODULE_FOLLOWS = r"(?:from|import|module|named) ['\"]?$"
 _NO_HOST = r"(?:rank|tp|dp|pp|ep)\d+|(?:self|args)\..*"
 # What may stand before `token` in the field's own sense: a piece of text, not a credential.
 _TEXT_TOKEN = r"""(?xs)
@@ -89,6 +91,7 @@ class Redactor:
         self._standins = Standins(key)
         self._rules = (*RULES, *_known_rules(known))
         self._memo: dict[tuple[str, str], str] = {}
+        self._clean: set[str] = set()
         self._counts: Counter[str] = Counter()
 
     @property
@@ -110,6 +113,7 @@ class Redactor:
         hosts = tuple(name for name in told["host"] if name.lower() not in known)
         users = tuple(name for name in told["user"] if name not in known)
         self._rules += tuple(_known_rules(Known(hosts, users)))
+        self._clean.clear()
 
     def text(self, text: str) -> str:
         """Redact a text of any length; line numbers stay, save behind a private key."""
@@ -117,13 +121,18 @@ class Redactor:
         return self._redacted(text)
 
     def _redacted(self, text: str) -> str:
+        if text in self._clean:
+            return text
         # Blocks are long enough to spare calls, and short enough that a rare needle or letter costs little.
-        text = self._sweep(_PEM, text, text) if _PEM.needle in text else text
-        return "".join(map(self._block, blocks(text, 1 << 13)))
+        swept = self._sweep(_PEM, text, text) if _PEM.needle in text else text
+        swept = "".join(map(self._block, blocks(swept, 1 << 13)))
+        if swept == text and len(text) < 1 << 10:
+            self._clean.add(text)
+        return swept
 
     def value(self, value: Any) -> Any:
         """Redact the strings of a JSON-like value; keys stay, and tell what kind of value follows."""
-        for leaf in _leaves(value):
+        for leaf in dict.fromkeys(_leaves(value)):
             self.learn(leaf)
         return self._value(value, "")
 
@@ -251,6 +260,12 @@ def _not_a_host(match: re.Match[str]) -> bool:
     return _is_code(match) or match[0].lower().startswith(value) or bool(compiled(_NO_HOST).fullmatch(value))
 
 
+def _shared(match: re.Match[str]) -> bool:
+    """Say whether a private name is that of a Python module, or one that all machines have."""
+    before = match.string[max(0, match.start() - 16) : match.start()]
+    return match[0].lower().endswith(_EVERYWHERE) or bool(compiled(_MODULE_FOLLOWS).search(before))
+
+
 def _public_mail(match: re.Match[str]) -> bool:
     user, _, host = match[0].lower().partition("@")
     return user in ("git", "hg", "noreply", "no-reply") and bool(compiled(_PUBLIC_HOSTS).fullmatch(host))
@@ -351,33 +366,15 @@ RULES: tuple[Rule, ...] = (
     _host("rdzv", rf"rdzv[_-]endpoint(?:{_SEP}|[ ]{{1,8}})"),
     Rule("kernel line", "Linux ", rf"Linux (?P<host>{_HOST}) \d{{1,3}}\.\d{{1,3}}\.\d{{1,5}}[\w.+~-]{{0,80}} #\d"),
     Rule("log prefix", "CCL", rf"(?<![\w.<\[:/-])(?P<host>{_HOST}){_PIDS}", sieve=_PIDS),
-    Rule(
-        "private name",
-        ".",
-        rf"(?<![\w./-])(?P<host>{_LABELS}\.(?:{_PRIVATE}))(?![\w-]|\.\w)",
-        sieve=rf"\.(?:{_PRIVATE})",
-    ),
+    Rule("private name", ".", rf"(?<![\w./-])(?P<host>{_LABELS}{_PRIVATE})(?![\w-]|\.\w)", _shared, sieve=_PRIVATE),
     Rule("address name", "ip-", r"(?P<host>ip-(?<![\w-]...)\d{1,3}(?:-\d{1,3}){3}(?:\.[A-Za-z0-9-]{1,63}){0,6})"),
     Rule("rendezvous", "]:", rf"\[(?P<host>{_HOST})\]:\d{{4,5}}(?![\d:.-])", _not_a_host),
     Rule("rendezvous", "://", rf"://(?:{_SCHEMES})(?:[^\s/@]{{1,255}}@)?(?P<host>{_HOST})"),
     Rule("uuid", "-", UUID, sieve="-....-....-....-"),
     Rule("mac", ":", MAC, sieve=":..:..:..:..:"),
     Rule("mac", "-", MAC, sieve="-..-..-..-..-"),
-    Rule(
-        "ipv6",
-        ":",
-        IPV6,
-        lambda match: not is_ipv6(match[0]),
-        folded=True,
-        sieve=":(?::|[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){5})",
-    ),
-    Rule(
-        "ipv4",
-        ".",
-        IPV4,
-        lambda match: is_version(match.string, *match.span()),
-        sieve=r"\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]",
-    ),
+    Rule("ipv6", ":", IPV6, no_ipv6, folded=True, sieve=":(?::|[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){5})"),
+    Rule("ipv4", ".", IPV4, is_version, sieve=r"\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]"),
 )
 
 

@@ -31,7 +31,7 @@ compiled = cache(re.compile)  # on first use: to compile all patterns costs more
 
 STANDIN = r"<[a-z]+-[0-9a-f]{8,64}>"
 
-# How addresses and their kin are written; what is written so need not be one (`is_version`, `is_ipv6`).
+# How addresses and their kin are written; what is written so need not be one (`is_version`, `no_ipv6`).
 _HEX = "[0-9a-fA-F]"
 IPV6 = (
     r"(?P<ipv6>[23f0:](?:(?<![\w:.].)|(?<=gids.))[0-9a-f]{0,3}:(?=[0-9a-f:]{0,36}:)[0-9a-f:]{0,37}(?:[0-9a-f]|::))"
@@ -149,14 +149,14 @@ def ipv6_groups(address: str) -> tuple[int, ...]:
     return tuple(int(group, 16) for group in before + ["0"] * zeros + after)
 
 
-def is_ipv6(text: str) -> bool:
-    """Tell an address from what only looks like one: times, PCI addresses, `a::b`, `x[2048::64]`."""
-    groups = ipv6_groups(text)
+def no_ipv6(match: re.Match[str]) -> bool:
+    """Tell what only looks like an address from one: times, PCI addresses, `a::b`, `x[2048::64]`."""
+    groups = ipv6_groups(match[0])
     if not groups or not (
         groups[0] >> 13 == 1 or groups[0] >> 9 == 0x7E or groups[0] >> 6 == 0x3FA or is_mapped(groups)
     ):
-        return False
-    return not text.replace(":", "").isdigit() or text.count(":") >= 3
+        return True
+    return match[0].replace(":", "").isdigit() and match[0].count(":") < 3
 
 
 def is_mapped(groups: tuple[int, ...]) -> bool:
@@ -164,10 +164,11 @@ def is_mapped(groups: tuple[int, ...]) -> bool:
     return groups[:6] == (0, 0, 0, 0, 0, 0xFFFF)
 
 
-def is_version(text: str, start: int, end: int) -> bool:
-    """Decide by the words around whether `text[start:end]`, four numbers, is a version."""
+def is_version(match: re.Match[str]) -> bool:
+    """Decide by the words around whether four numbers are a version."""
+    text, (start, end) = match.string, match.span()
     before = text[max(0, start - 64, text.rfind("\n", max(0, start - 64), start) + 1) : start].lower()
-    quad = text[start:end]
+    quad = match[0]
     octets = quad.partition("/")[0].split(".")
     if any(int(octet) > 255 or (octet[0] == "0" and octet != "0") for octet in octets):
         return True

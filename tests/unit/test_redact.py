@@ -57,6 +57,7 @@ x[::2] x[1024::2] x[2048::64] x[a::b] lambda: ::
 00000010: 48 8b 05 d1 2f 00 00 fe 80 00 11
 INFO 01-30 [core.py:790] (EngineCore pid=123) [rank0]:[W130 tid 140234] gfx90a sm_90 NV18 mlx5_0
 /dev/nvidia0 /usr/lib/x86_64-linux-gnu/libcuda.so.1 /opt/conda/lib/python3.12/site-packages/torch/__init__.py
+from google.protobuf.internal import enum_type_wrapper; host.docker.internal:8000 torch.internal.x a.corpus
 /root/.cache/huggingface /home/ubuntu/x C:\\Users\\Public\\x
 127.0.0.1 127.0.1.1:80 0.0.0.0:8000 255.255.255.255 255.255.240.0 239.1.2.3 0.0.0.0/0 10.0.0.0/8 ::1 [::]:8000
 root@localhost:~# localhost:8000 http://localhost:8000/v1
@@ -125,12 +126,18 @@ SECRETS = [
     ("Linux node7 5.15.0-91-generic #101-Ubuntu SMP", "node7", " 5.15.0-91-generic #101-Ubuntu SMP"),
     ("node7:1263985:1263985 [0] NCCL INFO x", "node7", ":1263985:1263985 [0] NCCL INFO x"),
     ("ip-10-0-1-23.ec2.internal ready", "10-0-1", " ready"),
+    ("connect to node7.dc3.internal failed", "node7", "connect to <host-"),
+    ("gpu7.corp:29500 web.lan, x.intranet.", "gpu7", ":29500 <host-"),
     ("[c10d] failed to connect to [node7]:29500", "node7", "]:29500"),
     ("--rdzv_endpoint=node7:29500 --master-addr node7", "node7", ":29500 --master-addr <host-"),
     ("SECRET_KEY_BASE=abc123", "abc123", "SECRET_KEY_BASE=<token-"),
     ("tcp://node7:29500 MASTER_ADDR=node7 http://node7:8000/v1", "node7", ":8000/v1"),
     ("/home/bob/x /Users/bob/x C:\\Users\\bob\\x C:\\\\Users\\\\bob\\\\x", "bob", "/home/<user-"),
     ("HOME=/home/bob", "bob", ""),
+    ("/home2/bob/x and /mnt/users/bob/x", "bob", "/x"),
+    ("Jan 30 18:11:34 node7 kernel: NVRM", "node7", " kernel: NVRM"),
+    ("2025-01-30T18:11:34.707+08:00 node7 sshd[12]: x", "node7", " sshd[12]: x"),
+    ("nodeName: node7", "node7", "nodeName: <host-"),
     ("USER=bob LOGNAME=bob", "bob", "USER=<user-"),
     ("alice, /data/people/alice/m and /scratch/alice", "alice", ""),
     ("on gpu07, GPU07.cluster.corp.cn, trainbox.a.b and rank0_trainbox_1.log", "gpu07", "on <host-"),
@@ -311,6 +318,15 @@ def test_never_raises(text: str) -> None:
 @given(st.lists(st.sampled_from([*HOSTILE, *(text for text, _, _ in SECRETS), "\n", " ", '"', ":", "="]), max_size=8))
 def test_never_raises_on_what_it_knows(pieces: list[str]) -> None:
     assert isinstance(Redactor(KEY, KNOWN).value({"".join(pieces[:2]): "".join(pieces)}), dict)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name} {rule.needle}")
+def test_each_rule_takes_something(rule: Rule) -> None:
+    alone = Redactor(KEY)
+    alone._rules = (rule,)
+    for text in [text for text, _, _ in SECRETS] + ADDRESSES:
+        alone._redacted(text)
+    assert alone.counts.get(rule.name, 0) > 0
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name} {rule.needle}")
