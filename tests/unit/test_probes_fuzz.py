@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from random import Random
 from typing import Any
@@ -152,21 +153,25 @@ LONG: dict[str, Callable[[str, int], str]] = {
 
 
 def seconds(probe: Probe, text: str) -> float:
-    """What reading takes, the better of two times where the first looks slow."""
-    taken = []
-    while len(taken) < 2 and (not taken or taken[0] > 0.05):
-        start = time.process_time()
-        read(probe, text)
-        taken.append(time.process_time() - start)
-    return min(taken)
+    start = time.process_time()
+    read(probe, text)
+    return time.process_time() - start
+
+
+def linear(probe: Probe, text: Callable[[int], str]) -> bool:
+    """Whether reading looks linear in one of four tries: what is not never does, and a busy machine does not always."""
+    for _ in range(4):
+        large = seconds(probe, text(16_000))
+        if large < 0.1 or large < 8 * seconds(probe, text(4_000)):
+            return True
+    return False
 
 
 @each
 def test_four_times_the_text_takes_no_more_than_eight_times_as_long(probe: Probe) -> None:
     openers = probe.recognise.literals if probe.recognise else ("",)
     for (shape, text), opener in product(LONG.items(), openers):
-        large = seconds(probe, text(opener, 16_000))
-        assert large < 0.1 or large < 8 * seconds(probe, text(opener, 4_000)), (shape, opener)
+        assert linear(probe, partial(text, opener)), (shape, opener)
 
 
 @pytest.mark.parametrize("shape", LONG)
