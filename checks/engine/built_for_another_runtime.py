@@ -35,6 +35,7 @@ from diag.api import (
     TorchBuild,
     Undecided,
     Vendor,
+    asked_words,
     check,
     expression,
     local,
@@ -216,6 +217,8 @@ def _finding(facts: Facts, package: Package, release: Release, torch: TorchBuild
             "words": _words(facts, package, torch),
         },
         evidence=tuple({one.origin: Evidence.of(one) for one in (package, torch)}.values()),
+        source=release.source,
+        checked=release.checked,
         remedies=tuple(keys),
     )
 
@@ -257,11 +260,5 @@ def _fits(package: Package, release: Release, torch: TorchBuild) -> Fits:
 
 def _words(facts: Facts, package: Package, torch: TorchBuild) -> str:
     """The words that ask about this set: those that were given, else the engine and torch."""
-    packages = {(one.origin, one.name) for one in facts.all(Package)}
-    words = [
-        f"{one.name}{'==' if (one.origin, one.name) in packages else '='}"
-        f"{f'{one.count}x' if one.count else ''}{one.version}"
-        for one in facts.all(Component)
-    ]
     named = [f"torch=={torch.version}"] if torch.version else [f"{torch.backend}={torch.backend_version}"]
-    return shlex.join(words or [f"{package.name}=={package.version}", *named])
+    return asked_words(facts) or shlex.join([f"{package.name}=={package.version}", *named])

@@ -44,6 +44,7 @@ from diag.api import (
     Undecided,
     Vendor,
     architecture_of,
+    asked_words,
     check,
     devices,
     expression,
@@ -295,6 +296,8 @@ def _finding(facts: Facts, told: Told, alike: list[Accelerator], architecture: s
         subject=f"device {device.index}" if device.index is not None and len(alike) == 1 else "",
         confidence="medium",
         evidence=tuple({one.origin: Evidence.of(one) for one in (*alike, told.fact)}.values()),
+        source=told.release.source,
+        checked=told.release.checked,
         remedies=("release", "suggest", "build") if fitting else ("suggest", "build"),
     )
 
@@ -331,11 +334,5 @@ def _matches(version: str, pattern: str) -> bool:
 
 def _words(facts: Facts, told: Told, device: Accelerator) -> str:
     """The words that ask about this set: those that were given, else the device and the engine."""
-    packages = {(one.origin, one.name) for one in facts.all(Package)}
-    words = [
-        f"{one.name}{'==' if (one.origin, one.name) in packages else '='}"
-        f"{f'{one.count}x' if one.count else ''}{one.version}"
-        for one in facts.all(Component)
-    ]
-    words = words or [*([f"gpu={device.name}"] if device.name else []), f"{told.name}=={told.version}"]
-    return shlex.join(words)
+    named = [f"gpu={device.name}"] if device.name else []
+    return asked_words(facts) or shlex.join([*named, f"{told.name}=={told.version}"])

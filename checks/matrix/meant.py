@@ -80,7 +80,7 @@ def meant(facts: Facts) -> Iterator[Fact]:
 
 def _devices(facts: Facts, asked: Component) -> Iterator[Accelerator]:
     """One device, or as many as were asked about."""
-    device = Accelerator(origin=asked.origin, name=asked.version)
+    device = Accelerator(origin=asked.origin, name=asked.version, seen_by="asked")
     model = model_of(facts, device, tells="vendor") or _squeezed(facts, asked.version)
     short = model and _run(model.names[0]) == _run(bare_name(facts, asked.version))
     whole = model.names[1:] if model and short else ()

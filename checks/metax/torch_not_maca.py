@@ -95,12 +95,12 @@ VENDORS = """\
         "https://github.com/MetaX-MACA/vLLM-metax/issues/147",
     ),
     explains=("torch/built-for-another-vendor", "torch/device-unavailable", "torch/architecture-missing"),
-    fires=(SMI + UPSTREAM,),
-    silent=(SMI + VENDORS,),
+    fires=(SMI + UPSTREAM, "$ diag matrix check gpu=C500 torch==2.7.1+cu128"),
+    silent=(SMI + VENDORS, "$ diag matrix check gpu=C500 torch==2.6.0+metax3.0.0.3"),
 )
 def torch_not_maca(facts: Facts) -> Iterator[Answer]:
     """Compare the device's maker with the mark of torch."""
-    own = [one for one in facts.all(Accelerator) if one.vendor == "metax" and one.seen_by in ("tool", "pci")]
+    own = [one for one in facts.all(Accelerator) if one.vendor == "metax" and one.seen_by in ("tool", "pci", "asked")]
     told: list[Package | TorchBuild] = [one for one in facts.all(TorchBuild) if one.version]
     told += [one for one in facts.all(Package) if one.name == "torch"]
     if not own or not told:

@@ -15,7 +15,6 @@ may be tagged otherwise, and are not judged. For what is installed, see python/g
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -34,6 +33,7 @@ from diag.api import (
     Remedy,
     TorchBuild,
     Undecided,
+    asked_words,
     at_least,
     check,
     expression,
@@ -205,9 +205,11 @@ def _finding(facts: Facts, wheel: Wheel, host: Host) -> Finding:
             "module": asks.name.replace("-", "_"),
             "start": start,
             "fitting": fitting,
-            "words": _words(facts),
+            "words": asked_words(facts),
         },
         evidence=tuple({one.origin: Evidence.of(one) for one in (asks, host)}.values()),
+        source=release.source,
+        checked=release.checked,
         remedies=("image" if start else "container", *(["release"] if fitting else []), "suggest"),
     )
 
@@ -244,14 +246,3 @@ def _in_order(wheels: list[Wheel], host: Host) -> Fits:
         source=wheels[0].release.source,
         checked=wheels[0].release.checked,
     )
-
-
-def _words(facts: Facts) -> str:
-    """The words that were given."""
-    packages = {(one.origin, one.name) for one in facts.all(Package)}
-    words = [
-        f"{one.name}{'==' if (one.origin, one.name) in packages else '='}"
-        f"{f'{one.count}x' if one.count else ''}{one.version}"
-        for one in facts.all(Component)
-    ]
-    return shlex.join(words)

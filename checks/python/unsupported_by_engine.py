@@ -99,6 +99,8 @@ def unsupported_by_engine(facts: Facts) -> Iterator[Answer]:
         yield Undecided(reason="the version of no engine is told")
     for engine in engines.values():
         asks = next(_asks(facts, engine), None)
+        own = f"metadata of the installed {engine.name}"
+        source, checked = (asks.source, asks.checked) if isinstance(asks, Pin) else (own, "")
         met = None if asks is None else _met(python.version, asks.specifier)
         if asks is None or met is None:
             yield Undecided(reason=f"the Python that {engine.name} {engine.version} needs is not known")
@@ -108,8 +110,8 @@ def unsupported_by_engine(facts: Facts) -> Iterator[Answer]:
                     "en": f"{engine.name} {engine.version} needs Python {asks.specifier}: met by {python.version}",
                     "zh": f"{engine.name} {engine.version} 需要 Python {asks.specifier}：{python.version} 满足",
                 },
-                source=asks.source if isinstance(asks, Pin) else f"metadata of the installed {engine.name}",
-                checked=asks.checked if isinstance(asks, Pin) else "",
+                source=source,
+                checked=checked,
             )
         else:
             told: tuple[Fact, ...] = (python, asks) if isinstance(asks, Requirement) else (python, engine)
@@ -123,6 +125,8 @@ def unsupported_by_engine(facts: Facts) -> Iterator[Answer]:
                     "python": python.version,
                 },
                 evidence=tuple(map(Evidence.of, told)),
+                source=source,
+                checked=checked,
             )
 
 

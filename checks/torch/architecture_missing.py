@@ -156,6 +156,7 @@ JETSON = {"sm_53", "sm_62", "sm_72", "sm_87", "sm_110"}
 """Boards whose wheels are the maker's own."""
 RUNTIMES = {"nvidia": "cuda", "amd": "rocm"}
 CALLED = {"cuda": "CUDA", "rocm": "ROCm"}
+TOLD = "the list that this torch tells"
 POSING = "HSA_OVERRIDE_GFX_VERSION"
 RELEASED = expression(r"(?:\d+\.\d+\.\d+(?:\+(?:cu|rocm)\d+(?:\.\d+)*)?)?")
 SHOWN = 3
@@ -318,6 +319,7 @@ def _released(facts: Facts, build: TorchBuild) -> bool:
 def _finding(facts: Facts, alike: list[Accelerator], architecture: str, build: TorchBuild) -> Finding:
     """One for all devices of a name; they are named where there is one."""
     device, lists = alike[0], _lists(facts, build, alike[0], architecture)
+    supported, row = lists[0]
     version = build.version or next((one.version for one in facts.all(TorchBuild) if one.version), "")
     fitting = _fitting(facts, build.backend, public(version), architecture)
     sure = build.architectures or (local(version) and not any(row and row.doubt for _, row in lists))
@@ -329,12 +331,14 @@ def _finding(facts: Facts, alike: list[Accelerator], architecture: str, build: T
             "device": device.name,
             "architecture": architecture,
             "torch": f"{version}{runtime} ".lstrip() if version or runtime else "",
-            "supported": " ".join(lists[0][0]),
+            "supported": " ".join(supported),
             "fitting": fitting,
         },
         subject=f"device {device.index}" if device.index is not None and len(alike) == 1 else "",
         confidence="high" if sure and not build.inferred else "medium",
         evidence=(*{one.origin: Evidence.of(one) for one in alike}.values(), Evidence.of(build)),
+        source=row.source if row else TOLD,
+        checked=row.checked if row else "",
         remedies=("fitting-build",) if fitting else ("newer-torch",),
     )
 
@@ -360,6 +364,6 @@ def _fits(build: TorchBuild, judged: list[str], rows: list[TorchArchitectures]) 
             "en": f"{' '.join(filter(None, ('torch', build.version)))} for {of} has code that runs on {named}",
             "zh": f"面向 {of} 的 {' '.join(filter(None, ('torch', build.version)))} 包含可在 {named} 上运行的代码",
         },
-        source=rows[0].source if rows else "the list that this torch tells",
+        source=rows[0].source if rows else TOLD,
         checked=rows[0].checked if rows else "",
     )

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from diag.api import (
     Accelerator,
     Answer,
-    Component,
     Evidence,
     Facts,
     Finding,
@@ -102,7 +101,7 @@ ASKED = "$ diag matrix check "
     verdict="known-bad",
     checked="2026-11-30",
     needs=(TorchBuild,),
-    uses=(Accelerator, Component, Package, Platform, Vendor),
+    uses=(Accelerator, Package, Platform, Vendor),
     words={
         "en": {
             "title": "torch was built for another maker's accelerators",
@@ -154,8 +153,7 @@ ASKED = "$ diag matrix check "
 def built_for_another_vendor(facts: Facts) -> Iterator[Answer]:
     """Compare whose devices torch is for with whose the machine's tools show, or are asked about."""
     torch = next((one for one in facts.all(TorchBuild) if one.backend), None)
-    asked = {one.origin for one in facts.all(Component) if one.name == "gpu"}
-    devices = [one for one in facts.all(Accelerator) if one.vendor and (one.seen_by == "tool" or one.origin in asked)]
+    devices = [one for one in facts.all(Accelerator) if one.vendor and one.seen_by in ("tool", "asked")]
     if torch is None or not devices:
         yield Undecided(reason="what torch was built for and whose devices are there are not both told")
         return

@@ -2,7 +2,7 @@
 
 ## What it finds
 A torch whose own words, or whose `+cpu`, say that it was built for no accelerator, where a vendor's tool or the bus
-shows a device.
+shows a device, or a set that somebody asks about has one.
 
 ## Why it matters
 The engine refuses to start, or runs on the CPU.
@@ -61,6 +61,7 @@ ROCM used to build PyTorch: N/A
 """
 FROZEN_CPU = "torch==2.7.0+cpu\nvllm==0.9.1\n"
 FROZEN_CU124 = "torch==2.6.0+cu124\nvllm==0.8.5\n"
+ASKED = "$ diag matrix check "
 
 
 @check(
@@ -97,12 +98,19 @@ FROZEN_CU124 = "torch==2.6.0+cu124\nvllm==0.8.5\n"
         ),
     ),
     sources=("https://github.com/vllm-project/vllm/issues/3526",),
-    fires=(SMI_525 + ENV_CPU, SMI_525 + FROZEN_CPU),
-    silent=(SMI_525 + ENV_CU121, SMI_525 + FROZEN_CU124),
+    fires=(
+        *(SMI_525 + ENV_CPU, SMI_525 + FROZEN_CPU),
+        ASKED + "gpu=H100 vllm==0.12.0 torch==2.9.0+cpu",
+    ),
+    silent=(
+        *(SMI_525 + ENV_CU121, SMI_525 + FROZEN_CU124),
+        ASKED + "gpu=H100 vllm==0.12.0 torch==2.9.0+cu128",
+        ASKED + "gpu=910B vllm-ascend==0.18.0 torch==2.9.0+cpu torch-npu==2.9.0",
+    ),
 )
 def cpu_build_beside_accelerator(facts: Facts) -> Iterator[Answer]:
     """Compare what torch was built for with what the machine has."""
-    devices = [one for one in facts.all(Accelerator) if one.seen_by in ("tool", "pci")]
+    devices = [one for one in facts.all(Accelerator) if one.seen_by in ("tool", "pci", "asked")]
     build = next((one for one in facts.all(TorchBuild) if one.backend), None)
     plugged = devices and devices[0].vendor in PLUGGED and facts.first(PackageList) is None
     if build is None:

@@ -8,7 +8,7 @@ from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
 from diag.facts import *  # noqa: F403
-from diag.facts.parts import Part, parts_named
+from diag.facts.parts import Part, asked_words, parts_named
 from diag.facts.words import WORD
 from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
@@ -32,6 +32,7 @@ __all__ = [
     "Request",
     "Undecided",
     "Words",
+    "asked_words",
     "at_least",
     "canonical",
     "check",

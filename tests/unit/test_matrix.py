@@ -157,6 +157,10 @@ def test_limits_are_told():
     assert [note for note in newer.notes if "0.40.0 is newer than the newest that is known here (0.33.0)" in note]
     assert "nothing is known here of flux" in newer.notes
     assert judged("vllm==0.33.0").notes == ()
+    apart = judged("vllm==0.11.0", "flashinfer-python==0.2.0", "transformers==4.56.0")
+    assert [note for note in apart.notes if "was compared with nothing" in note] == [
+        "flashinfer-python was compared with nothing: no rule ties it to the rest of what is asked about"
+    ]
 
 
 GATHERED = yaml.safe_load((REPO / "tests/unit/known_bad.yaml").read_text(encoding="utf-8"))

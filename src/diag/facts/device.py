@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from diag.facts.base import Fact, Passing
 
-SeenBy = Literal["tool", "torch", "pci", "node", ""]
+SeenBy = Literal["tool", "torch", "pci", "node", "asked", ""]
 
 
 class Accelerator(Fact, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class Accelerator(Fact, frozen=True, kw_only=True):
 
     `vendor` is empty where the text does not tell it; a name that ends in `...` was cut by the tool. `architecture` is
     the vendor's own word (`sm_90`, `gfx942`). `seen_by` says what told it: the vendor's tool (`tool`), torch (`torch`),
-    the bus (`pci`), which needs no driver, or a device file (`node`).
+    the bus (`pci`), which needs no driver, a device file (`node`), or who asks about a set of versions (`asked`).
     """
 
     vendor: str = ""

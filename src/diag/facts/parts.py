@@ -8,6 +8,7 @@ where their versions differ, each is a part.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -122,3 +123,13 @@ def _ranks(facts: Facts, row: ComponentName) -> Iterator[tuple[str, Fact]]:
             given = next((value for name, value in launch.flags if name in row.flags), "1")
             if count(given):
                 yield given, launch
+
+
+def asked_words(facts: Facts) -> str:
+    """The set that somebody asks about, in the words of `diag matrix`, quoted for a shell; empty where none is."""
+    distributions = {(one.origin, one.name) for one in facts.all(Package)}
+    return shlex.join(
+        f"{one.name}{'==' if (one.origin, one.name) in distributions else '='}"
+        f"{f'{one.count}x' if one.count else ''}{one.version}"
+        for one in facts.all(Component)
+    )

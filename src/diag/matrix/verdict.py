@@ -47,6 +47,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
         "newer": "{name} {version} is newer than the newest that is known here ({last})",
         "unknown": "nothing is known here of {name}",
+        "apart": "{name} was compared with nothing: no rule ties it to the rest of what is asked about",
         "near": "; did you mean {name!r}?",
         "old": "the newest of the data was checked on {day}, {days} days ago",
         "device": "no device is known here as {name!r}",
@@ -56,6 +57,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "zh": {
         "newer": "{name} {version} 比此处已知的最新版本（{last}）更新",
         "unknown": "此处没有 {name} 的任何资料",
+        "apart": "未比较 {name}：没有规则将其与所询问的其余部分联系起来",
         "near": "；是否指 {name!r}？",
         "old": "资料最近一次核对是在 {day}，已过 {days} 天",
         "device": "此处没有名为 {name!r} 的设备",
@@ -63,6 +65,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "devices": "没有规则能将设备与软件进行比较",
     },
 }
+NAME = re.compile(r"[a-z][a-z0-9-]*")
+"""What may be the name of a distribution, in what a reason says."""
 AGE = dt.timedelta(days=90)
 """How old the newest of the data may be before that is said."""
 
@@ -94,7 +98,7 @@ def _verdict(
         verdict=_level(reasons),
         components=_components(view),
         reasons=tuple(reasons),
-        notes=tuple(_notes(view, today, words)),
+        notes=(*_notes(view, today, words), *_apart(view, reasons, words)),
         undecided=() if reasons else tuple(_open(view, results, checks)),
     )
 
@@ -214,6 +218,16 @@ def _notes(view: Facts, today: dt.date, words: Mapping[str, str]) -> Iterator[st
         last_day = dt.date.fromisoformat(max((one.checked for one in releases), default=""))
         if today - last_day > AGE:
             yield words["old"].format(day=last_day, days=(today - last_day).days)
+
+
+def _apart(view: Facts, reasons: Sequence[Reason], words: Mapping[str, str]) -> Iterator[str]:
+    """The known distributions asked about that no reason names: whatever the verdict, it is not of them."""
+    named = {word for one in reasons for word in NAME.findall(one.says)}
+    packages = {(one.origin, one.name) for one in view.all(Package)}
+    for one in view.all(Component) if reasons else ():
+        known = (one.origin, one.name) in packages and _asked_for(one.name, view)
+        if known and one.name not in named:
+            yield words["apart"].format(name=one.name)
 
 
 def _asked_for(name: str, view: Facts) -> bool:
