@@ -17,7 +17,7 @@ from diag.facts import MatrixVerdict, Reference, Suggestion
 from diag.matrix.verdict import verdicts
 from diag.plugins import Loaded
 from diag.sources import Asked
-from diag.versions import parse
+from diag.versions import numbers, parse
 from diag.ways import COST, Tables, Versions, Wanted, Way, ways
 
 GOOD = ("verified", "reported", "allowed-by-metadata")
@@ -61,7 +61,8 @@ def nearest(
     found: list[tuple[Way, Suggestion]] = []
     refused: dict[str, list[str]] = {}
     judged = 0
-    for way in sorted(ways(given, wanted, tables, makers), key=_distance):
+    newest_first = sorted(ways(given, wanted, tables, makers), key=lambda way: numbers(way.version), reverse=True)
+    for way in sorted(newest_first, key=_distance):
         if len(found) == SHOWN or judged >= BUDGET or any(_no_worse(one, way) for one in found):
             continue
         judged += 1
@@ -78,9 +79,11 @@ def nearest(
     return [one for _, one in found], {} if found else refused
 
 
-def _distance(way: Way) -> tuple[bool, bool, int]:
-    """The order of ways: those that leave the machine as it is first, of these what ran, then the cheapest."""
-    return way.cost >= COST["container"], way.kind != "known", way.cost
+def _distance(way: Way) -> tuple[bool, bool, bool, int, int]:
+    """The order of ways: that leave the machine as it is, of these what ran, no pre-release, the cheapest, the best."""
+    version = parse(way.version)
+    early = version is not None and version.is_prerelease
+    return way.cost >= COST["container"], way.kind != "known", early, way.cost, GOOD.index(way.level)
 
 
 def _no_worse(found: tuple[Way, Suggestion], way: Way) -> bool:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 
-from diag.facts import ComponentName, KnownSet, Pin, Published, Reference, Release, RuntimeDriver, Vendor
+from diag.facts import ComponentName, KnownSet, Level, Pin, Published, Reference, Release, RuntimeDriver, Vendor
 from diag.matrix.known import alike
 from diag.text import matches
 from diag.versions import canonical, local, numbers, parse, public, same, satisfies, within
@@ -43,7 +43,7 @@ class Way(Struct, frozen=True, kw_only=True):
     """A set of versions, what changes, the commands, and the cost.
 
     `source` names the release or the known set that the way is made from, `version` is that of what was wished for,
-    `kind` what has to change most.
+    `level` what is known of it before it is judged, `kind` what has to change most.
     """
 
     versions: dict[str, str]
@@ -52,6 +52,7 @@ class Way(Struct, frozen=True, kw_only=True):
     cost: int = 0
     source: str
     version: str = ""
+    level: Level = "allowed-by-metadata"
     kind: str = "package"
 
 
@@ -116,7 +117,9 @@ class Tables:
         return moved
 
     def fits(self, release: Release, makers: frozenset[str]) -> bool:
-        """Whether the default build of a release, by itself or by torch's, is for devices of these makers."""
+        """Whether a release is for devices of these makers: as their plug-in, else by its build or by torch's."""
+        if owners := {one.vendor for one in self.of(Vendor) if release.package in one.packages}:
+            return not makers or not owners.isdisjoint(makers)
         built = (release, *self.releases.get(TORCH, ()))
         runtime = next((self.parts[one.runtime] for one in built if one.runtime in self.parts), None)
         return not makers or (runtime is not None and runtime.vendor in makers)
@@ -179,6 +182,7 @@ def _known(given: Versions, wanted: Wanted, tables: Tables) -> Iterator[Way]:
                 cost=sum(_cost(name, tables, image=bool(one.image)) for name in changes if name in given),
                 source=one.id,
                 version=version,
+                level=one.level,
                 kind="known",
             )
 
@@ -311,7 +315,7 @@ def _further(base: Way, given: Versions, release: Release, tables: Tables, runti
         inside = {name: version for name, version in base.versions.items() if name not in ("glibc", "python")}
         start = (tables.published[release.package].start.replace("{image}", image),)
         steps.append(_with(replace(base, versions=inside), {}, f"run in the image {image}", start, "container"))
-    built = tables.release(TORCH, base.versions.get(TORCH, "")) or release
+    built = (None if release.overrides else tables.release(TORCH, base.versions.get(TORCH, ""))) or release
     oldest = tables.oldest_driver(built.runtime, runtime or built.runtime_version)
     if oldest and "driver" not in given:
         steps = [replace(one, changes=(*one.changes, f"needs driver {oldest} or newer")) for one in steps]

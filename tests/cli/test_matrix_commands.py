@@ -67,6 +67,20 @@ def test_the_nearest_ways_have_commands(tmp_path):
     assert {one["level"] for one in told["suggestions"]} == {"allowed-by-metadata"}
 
 
+@pytest.mark.parametrize("words", ["gpu=910B", "gpu=910B driver=25.2.0", "gpu=C500", "gpu=P800 driver=5.0.21.26"])
+def test_ways_of_other_makers_ask_for_no_driver_of_nvidia(tmp_path, words):
+    told = document(tmp_path, "suggest", "--want", "vllm", *words.split())
+    assert told["suggestions"]
+    assert [one for way in told["suggestions"] for one in way["changes"] if "driver" in one] == []
+
+
+def test_a_pre_release_is_a_way_where_no_final_one_grants_the_wish(tmp_path):
+    finals, *_ = document(tmp_path, "suggest", "--want", "vllm-ascend", "gpu=910B")["suggestions"]
+    assert not any("rc" in one for one in finals["changes"][:2])
+    early, *_ = document(tmp_path, "suggest", "--want", "vllm-ascend>0.23", "gpu=910B")["suggestions"]
+    assert early["changes"][0] == "vllm-ascend 0.26.0rc1"
+
+
 def test_where_no_way_is_known_the_rules_that_refuse_are_named(tmp_path):
     told = document(tmp_path, "suggest", "--want", "vllm>=0.20", "gpu=GTX1080Ti", code=1)
     assert told["suggestions"] == []
