@@ -28,12 +28,13 @@ def image_torch(facts: Facts) -> Iterator[Fact]:
         release = rows.get((launch.engine, launch.version)) if tag and tag["version"] == launch.version else None
         pinned = release.pins.get("torch", "") if release else ""
         torch = rows.get(("torch", pinned.removeprefix("=="))) if PINNED.fullmatch(pinned) else None
-        if torch and torch.runtime:
+        named = f"{tag['major']}.{tag['minor']}" if tag and tag["major"] else ""
+        if torch and torch.runtime and release:
             builds[torch.version] = TorchBuild(
                 origin=launch.origin,
                 version=torch.version,
                 backend=torch.runtime,
-                backend_version=f"{tag['major']}.{tag['minor']}" if tag and tag["major"] else torch.runtime_version,
+                backend_version=named or release.image_version or torch.runtime_version,
                 basis=f"as {launch.engine} {launch.version} pins it, in its image",
             )
     if len(builds) == 1:

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from diag.api import (
+    JETSON,
     Accelerator,
     Answer,
     Component,
@@ -57,8 +58,6 @@ from diag.api import (
 
 RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?")
 PINNED = expression(r"==[\w.]+")
-JETSON = {"sm_53", "sm_62", "sm_72", "sm_87", "sm_101", "sm_110"}
-"""Boards whose wheels are the maker's own."""
 RAN = ("memory.kv-cache", "kv.tokens", "kv.blocks", "kv.concurrency", "seconds.graphs")
 """What an engine prints once its model ran on the device."""
 LIST = "TORCH_CUDA_ARCH_LIST"

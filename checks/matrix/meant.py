@@ -38,6 +38,8 @@ from diag.api import (
     satisfies,
 )
 
+BRACKETED = expression(r"\w[\w .-]* \[(?P<name>\w[^\[\]/]*)\]")
+"""A device as the table of PCI ids has it: the chip, and the model in brackets where it is one."""
 PINNED = expression(r"==[\w.]+")
 CUDA = expression(r"cu(\d{2})(\d)")
 MOST = 64
@@ -80,11 +82,13 @@ def meant(facts: Facts) -> Iterator[Fact]:
 
 def _devices(facts: Facts, asked: Component) -> Iterator[Accelerator]:
     """One device, or as many as were asked about."""
-    device = Accelerator(origin=asked.origin, name=asked.version, seen_by="asked")
-    model = model_of(facts, device, tells="vendor") or _squeezed(facts, asked.version)
-    short = model and _run(model.names[0]) == _run(bare_name(facts, asked.version))
+    bracketed = BRACKETED.fullmatch(asked.version)
+    said = bracketed["name"] if bracketed else asked.version
+    device = Accelerator(origin=asked.origin, name=said, seen_by="asked")
+    model = model_of(facts, device, tells="vendor") or _squeezed(facts, said)
+    short = model and _run(model.names[0]) == _run(bare_name(facts, said))
     whole = model.names[1:] if model and short else ()
-    name = whole[0] if len(whole) == 1 and not set("*?[") & set(whole[0]) else asked.version
+    name = whole[0] if len(whole) == 1 and not set("*?[") & set(whole[0]) else said
     starts = [(start, one.vendor) for one in facts.all(Vendor) for start in one.names]
     maker = model.vendor if model else next((vendor for start, vendor in starts if name.startswith(start)), "")
     for number in range(min(asked.count or 1, MOST)):

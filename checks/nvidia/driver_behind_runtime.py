@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from diag.api import (
+    JETSON,
     Accelerator,
     Answer,
     DeviceModel,
@@ -35,6 +36,7 @@ from diag.api import (
     RuntimeDriver,
     TorchBuild,
     Undecided,
+    architecture_of,
     at_least,
     check,
     devices,
@@ -211,6 +213,7 @@ ASKED = "$ diag matrix check "
         ASKED + "gpu=A100 driver=580 torch==2.13.0 cuda=13.0",
         ASKED + "gpu=A100 driver=535.161.08 torch==2.9.1 cuda=12.9",
         ASKED + "gpu=A100 driver=580.65.06 torch==2.15.0",
+        ASKED + "gpu=H100 driver=580.65.06 torch==2.9.0+cu130",
     ),
 )
 def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
@@ -227,6 +230,9 @@ def driver_behind_runtime(facts: Facts) -> Iterator[Answer]:
     if available:
         return
     driver, offered = _offer(facts, drivers)
+    if driver and not driver.offers and any(architecture_of(facts, one) in JETSON for one in devices(facts)):
+        yield Undecided(reason="the drivers of Jetson boards are numbered by themselves")
+        return
     if driver is None or not builds:
         yield Undecided(reason="what the driver offers and which CUDA torch was built for are not both told")
         return

@@ -132,11 +132,13 @@ def test_the_combinations_of_the_field_reports(words, level):
         ("vllm-ascend==0.22.1rc1 vllm==0.22.1 torch==2.10.0 torch-npu==2.10.0", "allowed-by-metadata", ""),
         ("vllm==0.34.0 torch==2.14.0", "unknown", "python/engine-pin-violated"),
         ("gpu=Voodoo2 vllm==0.20.0", "unknown", "matrix/unknown-device"),
+        ("'gpu=GA100 [A100 PCIe 40GB]' vllm==0.20.0", "allowed-by-metadata", "engine/no-code-for-device"),
+        ("'gpu=NVIDIA Thor' driver=580.00 torch==2.9.0+cu130", "unknown", "matrix/not-compared"),
         ("some-package==1.0", "unknown", ""),
     ],
 )
 def test_the_first_level_that_applies_holds(words, level, rule):
-    verdict = judged(*words.split())
+    verdict = judged(*shlex.split(words))
     assert verdict.verdict == level, verdict
     assert not rule or rule in [one.rule for one in verdict.deciding]
 
@@ -148,6 +150,21 @@ def test_real_installations_are_allowed(file):
     verdict = pasted(text + words)
     assert verdict.verdict == "allowed-by-metadata", verdict.deciding
     assert {one.verdict for one in verdict.reasons} == {"allowed-by-metadata"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "gpu", "level"),
+    [
+        ("v0.9.2", "RTX 5090", "allowed-by-metadata"),
+        ("v0.9.0", "TITAN V", "known-bad"),
+        ("v0.10.0", "RTX 5090", "known-bad"),
+    ],
+)
+def test_the_torch_of_an_image_is_the_one_that_the_image_has(tag, gpu, level):
+    text = (
+        f"docker run vllm/vllm-openai:{tag} --model m\n$ diag matrix check 'gpu={gpu}' driver=570.124.06\n"
+    )
+    assert pasted(text).verdict == level
 
 
 def test_limits_are_told():

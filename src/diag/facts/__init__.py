@@ -60,7 +60,7 @@ from diag.facts.matrix import (
     Suggestion,
     TorchArchitectures,
 )
-from diag.facts.models import architecture_of, bare_name, model_of, runs_on
+from diag.facts.models import JETSON, architecture_of, bare_name, model_of, runs_on
 from diag.facts.naming import device_name, device_names
 from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
 from diag.facts.software import (
@@ -79,6 +79,7 @@ from diag.facts.software import (
 from diag.facts.text import How, Text, Unavailable
 
 __all__ = [
+    "JETSON",
     "LEVELS",
     "READINGS",
     "STATES",

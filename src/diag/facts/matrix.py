@@ -50,7 +50,8 @@ class Release(Reference, frozen=True, kw_only=True):
 
     `pins` are PEP 440 specifiers by name, `python` among them; `read` is False where the requirements were not read.
     `runtime` and `runtime_version` are those of the build that a plain installation gives, `builds` the versions of the
-    runtime for which there are others. `architectures` are those of its machine code, `compute_NN` for PTX. `glibc` is
+    runtime for which there are others, `image_version` that of the torch in its image, where it is another than torch's
+    default. `architectures` are those of its machine code, `compute_NN` for PTX. `glibc` is
     that of the wheel's tag. `overrides` are pins of other distributions (`engine.torch`) that this one, a vendor's
     plug-in, breaks on purpose; `pairs` what it goes with that is no distribution.
     """
@@ -63,6 +64,7 @@ class Release(Reference, frozen=True, kw_only=True):
     runtime: str = ""
     runtime_version: str = ""
     builds: tuple[str, ...] = ()
+    image_version: str = ""
     architectures: tuple[str, ...] = ()
     glibc: str = ""
     overrides: tuple[str, ...] = ()

@@ -12,6 +12,8 @@ from diag.text import expression, matches
 
 STRANGERS = {(8, 7), (10, 1)}
 """Capabilities that no other of their major version serves."""
+JETSON = frozenset({"sm_53", "sm_62", "sm_72", "sm_87", "sm_101", "sm_110"})
+"""Boards: their maker numbers the driver and builds the wheels in a way of its own."""
 NAME = expression(r"(sm|compute)_(\d+)(\d)([a-z]?)$")
 CUT = "..."
 """What a tool ends a name with that it cut."""
