@@ -1,8 +1,8 @@
-"""The interpreter is none that the installed engine supports.
+"""The interpreter is none that the installed engine supports, or torch, or a plug-in.
 
 ## What it finds
-A version of Python outside the range that the installed engine declares (`Requires-Python`): in its own metadata, or in
-that of its release.
+A version of Python outside the range that one of them declares (`Requires-Python`): in its own metadata, or in that of
+its release.
 
 ## Why it matters
 The range is what the engine was built and tested for: outside of it modules or dependencies are missing, and syntax or
@@ -21,10 +21,10 @@ from diag.api import (
     Answer,
     Engine,
     Evidence,
-    Fact,
     Facts,
     Finding,
     Fits,
+    Package,
     Pin,
     Python,
     Remedy,
@@ -50,6 +50,7 @@ SGLANG_ON_312 = """\
 "cp312-cp312-manylinux_2_34_x86_64", "requires": [["python", ">=3.11"], ["torch", "==2.14.1"], ["transformers", \
 "==5.19.0"]]}], "faults": []}
 """
+ASKED = "$ diag matrix check "
 
 
 @check(
@@ -58,85 +59,100 @@ SGLANG_ON_312 = """\
     about="python",
     verdict="metadata-conflict",
     checked="2026-11-30",
-    needs=(Python, Engine),
-    uses=(Requirement, Pin),
+    needs=(Python,),
+    uses=(Engine, Package, Requirement, Pin),
     words={
         "en": {
-            "title": "The engine does not support this Python",
+            "title": "The engine, or what it stands on, does not support this Python",
             "summary": "{engine} {version} needs Python {wanted}; this is {python}",
-            "cause": "The engine was put into the environment past pip's own test: copied, installed with "
+            "cause": "It was put into the environment past pip's own test: copied, installed with "
             "--ignore-requires-python, or found through PYTHONPATH.",
         },
         "zh": {
-            "title": "推理引擎不支持当前 Python 版本",
+            "title": "推理引擎或其依赖不支持当前 Python 版本",
             "summary": "{engine} {version} 需要 Python {wanted}，当前为 {python}",
-            "cause": "推理引擎绕过了 pip 的检查：被复制到该环境、安装时用了 --ignore-requires-python，"
-            "或经 PYTHONPATH 找到。",
+            "cause": "它绕过了 pip 的检查：被复制到该环境、安装时用了 --ignore-requires-python，或经 PYTHONPATH 找到。",
         },
     },
     remedies=(
         Remedy(
             key="environment",
             title={
-                "en": "Create an environment with a Python that the engine supports, and install the engine there",
-                "zh": "用推理引擎支持的 Python 版本创建环境，并在其中安装推理引擎",
+                "en": "Create an environment with a Python that {engine} supports, and install it there",
+                "zh": "用 {engine} 支持的 Python 版本创建环境，并在其中安装",
             },
             commands=('uv venv --python "{wanted}"', "uv pip install {engine}=={public}"),
             safety="safe",
-            verify='python -c "import {engine}; print({engine}.__version__)"',
+            verify='python -c "import {module}; print({module}.__version__)"',
             source="https://github.com/phoronix-test-suite/test-profiles/issues/337",
         ),
     ),
     sources=("https://github.com/phoronix-test-suite/test-profiles/issues/337",),
-    fires=(SGLANG_ON_310,),
-    silent=(SGLANG_ON_312,),
+    fires=(SGLANG_ON_310, ASKED + "python=3.9 torch==2.9.0", ASKED + "python=3.9 vllm-ascend==0.23.0"),
+    silent=(SGLANG_ON_312, ASKED + "python=3.10 torch==2.9.0", ASKED + "python=3.12 vllm-ascend==0.23.0"),
 )
 def unsupported_by_engine(facts: Facts) -> Iterator[Answer]:
-    """Compare the interpreter with what the engine declares."""
-    python = facts.all(Python)[0]
+    """Compare the interpreter with what the engine declares, and with what torch and the plug-ins do."""
+    python, ranges = facts.all(Python)[0], _ranges(facts)
     engines = {one.name: one for one in facts.all(Engine) if one.version and one.role != "running"}
-    if not engines:
+    others = {one.name: one for one in facts.all(Package) if one.name not in engines and _asks(ranges, one)}
+    if not engines and not others:
         yield Undecided(reason="the version of no engine is told")
-    for engine in engines.values():
-        asks = next(_asks(facts, engine), None)
-        own = f"metadata of the installed {engine.name}"
-        source, checked = (asks.source, asks.checked) if isinstance(asks, Pin) else (own, "")
+    judged: list[Engine | Package] = [*engines.values(), *others.values()]
+    for told in judged:
+        asks = _asks(ranges, told)
         met = None if asks is None else _met(python.version, asks.specifier)
         if asks is None or met is None:
-            yield Undecided(reason=f"the Python that {engine.name} {engine.version} needs is not known")
-        elif met:
-            yield Fits(
-                says={
-                    "en": f"{engine.name} {engine.version} needs Python {asks.specifier}: met by {python.version}",
-                    "zh": f"{engine.name} {engine.version} 需要 Python {asks.specifier}：{python.version} 满足",
-                },
-                source=source,
-                checked=checked,
-            )
+            yield Undecided(reason=f"the Python that {told.name} {told.version} needs is not known")
         else:
-            told: tuple[Fact, ...] = (python, asks) if isinstance(asks, Requirement) else (python, engine)
-            yield Finding(
-                subject=engine.name,
-                values={
-                    "engine": engine.name,
-                    "version": engine.version,
-                    "public": public(engine.version),
-                    "wanted": asks.specifier,
-                    "python": python.version,
-                },
-                evidence=tuple(map(Evidence.of, told)),
-                source=source,
-                checked=checked,
-            )
+            yield _fits(told, python, asks) if met else _finding(told, python, asks)
 
 
-def _asks(facts: Facts, engine: Engine) -> Iterator[Requirement | Pin]:
-    for own in facts.all(Requirement):
-        if (own.package, own.name) == (engine.name, "python"):
-            yield own
-    for row in facts.all(Pin):
-        if (row.package, row.name) == (engine.name, "python") and same(row.version, engine.version):
-            yield row
+def _ranges(facts: Facts) -> dict[str, list[Requirement | Pin]]:
+    """What distributions ask of Python, by their name: by their own metadata first."""
+    ranges: dict[str, list[Requirement | Pin]] = {}
+    told: list[Requirement | Pin] = [*facts.all(Requirement), *facts.all(Pin)]
+    for one in told:
+        if one.name == "python":
+            ranges.setdefault(one.package, []).append(one)
+    return ranges
+
+
+def _asks(ranges: dict[str, list[Requirement | Pin]], told: Engine | Package) -> Requirement | Pin | None:
+    rows = ranges.get(told.name, [])
+    return next((one for one in rows if isinstance(one, Requirement) or same(one.version, told.version)), None)
+
+
+def _fits(told: Engine | Package, python: Python, asks: Requirement | Pin) -> Fits:
+    return Fits(
+        says={
+            "en": f"{told.name} {told.version} needs Python {asks.specifier}: met by {python.version}",
+            "zh": f"{told.name} {told.version} 需要 Python {asks.specifier}：{python.version} 满足",
+        },
+        source=_source(asks),
+        checked=asks.checked if isinstance(asks, Pin) else "",
+    )
+
+
+def _finding(told: Engine | Package, python: Python, asks: Requirement | Pin) -> Finding:
+    return Finding(
+        subject=told.name,
+        values={
+            "engine": told.name,
+            "module": told.name.replace("-", "_"),
+            "version": told.version,
+            "public": public(told.version),
+            "wanted": asks.specifier,
+            "python": python.version,
+        },
+        evidence=tuple(map(Evidence.of, (python, asks if isinstance(asks, Requirement) else told))),
+        source=_source(asks),
+        checked=asks.checked if isinstance(asks, Pin) else "",
+    )
+
+
+def _source(asks: Requirement | Pin) -> str:
+    return asks.source if isinstance(asks, Pin) else f"metadata of the installed {asks.package}"
 
 
 def _met(version: str, specifier: str) -> bool | None:

@@ -14,26 +14,33 @@ from typing import NamedTuple
 
 from diag.facts.bag import Facts
 from diag.facts.base import Fact
+from diag.facts.device import Platform
 from diag.facts.engine import Engine, LaunchArguments
 from diag.facts.host import Host
-from diag.facts.matrix import Component, ComponentName
+from diag.facts.matrix import Component, ComponentName, Release
 from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
 from diag.text import matches
-from diag.versions import canonical, count, parse, public, satisfies, within
+from diag.versions import canonical, count, parse, public, same, satisfies, within
 
 EARLY = re.compile(r"\d(?:a|b|rc|\.dev)\d")
 """A range that names a version before a release means such versions."""
+EXACT = re.compile(r"==([\w.]+)")
+TORCH = "torch"
 SERIES = ("driver", "python")
 """Kinds whose version may be told as a series alone (`535`, `3.12`)."""
 
 
 class Part(NamedTuple):
-    """One version of one part, and the fact that told it; `kind` as in `ComponentName`, or `distribution`."""
+    """One version of one part, and the fact that told it; `kind` as in `ComponentName`, or `distribution`.
+
+    `of` is what brings it along, where that is concluded.
+    """
 
     name: str
     version: str
     kind: str
     fact: Fact
+    of: str = ""
 
     def lies_in(self, specifiers: tuple[str, ...]) -> bool | None:
         """Whether the version is in one of these ranges; None where it cannot be told."""
@@ -76,6 +83,41 @@ def _unlisted(facts: Facts, name: str) -> Iterator[Part]:
     for build in facts.all(TorchBuild) if name == "torch" else ():
         if build.version and not build.inferred:
             yield Part(name, build.version, "distribution", build)
+
+
+def brought(facts: Facts, name: str) -> list[Part]:
+    """The distribution that what is asked about or started in an image pins to one version, itself or by its torch.
+
+    Only where torch is built for the runtime that the pins are for, and no other maker stands here.
+    """
+    asked = {one.origin for one in facts.all(Component)}
+    told: list[tuple[Fact, str, str]] = [
+        (one, one.name, one.version) for one in facts.all(Package) if one.origin in asked
+    ]
+    told += [(one, one.engine, one.version) for one in facts.all(LaunchArguments) if one.image]
+    rows: dict[str, list[Release]] = {}
+    for row in facts.all(Release) if told else ():
+        rows.setdefault(row.package, []).append(row)
+    for fact, package, version in told:
+        release = next((row for row in rows.get(package, ()) if same(row.version, version)), None)
+        own = facts.package(TORCH)
+        build = own.version if own else _pinned(release, TORCH)
+        torch = next((row for row in rows.get(TORCH, ()) if same(row.version, build)), None) if build else None
+        for one in filter(None, (release, torch)):
+            if (exact := _pinned(one, name)) and _default(facts, torch or one):
+                return [Part(name, exact, "distribution", fact, f"{one.package} {one.version}")]
+    return []
+
+
+def _pinned(release: Release | None, name: str) -> str:
+    found = EXACT.fullmatch(release.pins.get(name, "")) if release else None
+    return found[1] if found else ""
+
+
+def _default(facts: Facts, torch: Release) -> bool:
+    builds = {one.backend for one in facts.all(TorchBuild) if one.backend}
+    own = {one.vendor for one in facts.all(ComponentName) if one.kind == "build" and one.name == torch.runtime}
+    return builds == {torch.runtime} and {name for one in facts.all(Platform) for name in one.present} <= own
 
 
 def absent(facts: Facts, name: str) -> bool:

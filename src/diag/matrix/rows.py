@@ -50,7 +50,7 @@ BESIDE = ("Package", "Component", "Engine", "LaunchCommand")
 KNOWN_BAD: Level = "known-bad"
 READS: tuple[type[Fact], ...] = (
     *(Accelerator, Component, ComponentName, DeviceModel, Driver, Host, LaunchArguments, Package, PackageList, Python),
-    *(Runtime, Setting, TorchBuild, Vendor),
+    *(Release, Runtime, Setting, TorchBuild, Vendor),
 )
 """What the conditions of rows may look at."""
 

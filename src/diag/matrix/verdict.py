@@ -119,7 +119,8 @@ def _reasons(result: Result, check: Check, view: Facts, language: str) -> Iterat
             source=one.source,
             checked=one.checked,
         )
-    asked = result.status != "not-applicable" and all(view.first(kind) for kind in check.needs)
+    software = view.first(Engine) or view.package("torch")
+    asked = result.status != "not-applicable" and software and all(view.first(kind) for kind in check.needs)
     if level == "metadata-conflict" and result.reason and asked:
         yield Reason(rule=check.id, verdict="unknown", severity="info", says=result.reason, source="", checked="")
 

@@ -21,7 +21,7 @@ from diag.facts import (
     Vendor,
 )
 from diag.facts.models import architecture_of, named
-from diag.facts.parts import Part, absent, parts_named
+from diag.facts.parts import Part, absent, brought, parts_named
 from diag.finding import Evidence
 from diag.text import matches
 from diag.versions import public, within
@@ -118,6 +118,7 @@ def _several(stated: str | list[str]) -> tuple[str, ...]:
 
 def _version(facts: Facts, name: str, allowed: tuple[str, ...], about: str) -> Answer:
     told = parts_named(facts, name, about if any(one.vendor == about for one in facts.all(Vendor)) else "")
+    told = told or brought(facts, name)
     if not told:
         return Answer(False) if absent(facts, name) else Answer(None, unknown=f"{name} is not told")
     answers = [(part, part.lies_in(allowed)) for part in told]
@@ -130,7 +131,7 @@ def _version(facts: Facts, name: str, allowed: tuple[str, ...], about: str) -> A
 
 
 def _said(part: Part) -> str:
-    return f"{part.name} {part.version}"
+    return f"{part.name} {part.version}" + (f" ({part.of})" if part.of else "")
 
 
 def _differing(facts: Facts, one: str, other: str) -> Answer:
