@@ -12,6 +12,7 @@ from contract.loaded import LOADED, REPO
 from diag import engine
 from diag.capture import Held
 from diag.facts import KnownSet, MatrixVerdict, Release
+from diag.matrix.known import alike
 from diag.matrix.verdict import verdicts
 from diag.sources import Asked, Paste
 from diag.suggest import rows
@@ -163,6 +164,21 @@ def test_real_installations_are_allowed(file):
 def test_the_torch_of_an_image_is_the_one_that_the_image_has(tag, gpu, level):
     text = f"docker run vllm/vllm-openai:{tag} --model m\n$ diag matrix check 'gpu={gpu}' driver=570.124.06\n"
     assert pasted(text).verdict == level
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "is_it"),
+    [
+        ("Qwen3.8", "Qwen3.8-27B-Channel-INT8-w8a8", True),
+        ("zai-org/GLM-5.2-FP8", "zai-org/GLM-5.2-FP8", True),
+        ("DeepSeek-R1", "deepseek-ai/DeepSeek-R1-0528", True),
+        ("DeepSeek-R1", "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", False),
+        ("Qwen3.8-27B-AWQ", "Qwen3.8-27B", False),
+        ("", "Qwen3.8-27B", True),
+    ],
+)
+def test_a_model_is_the_one_of_a_set_but_for_size_format_and_date(asked, known, is_it):
+    assert alike(asked, known) is is_it
 
 
 def test_limits_are_told():

@@ -12,6 +12,10 @@ from diag.versions import local, public
 
 OTHER = re.compile(r"cpu|rocm|xpu|empty")
 APART = re.compile(r"[^a-z0-9.]+")
+VARIANT = re.compile(
+    r"[\d.]*[bm]|a\d+b|\d+|(?:bf|fp|int|nvfp|mxfp)\d+|w\d+a\d+|awq|gptq|dynamic|channel|block|instruct|chat|it|base|hf|"
+)
+"""A word of a model's name that tells a size, a format or a date."""
 WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
         "ran": "ran",
@@ -86,6 +90,10 @@ def _same(facts: Facts, name: str, version: str) -> bool | None:
 
 
 def alike(asked: str, known: str) -> bool:
-    """Whether a model that is asked about, empty for any, is the one of a set: all words of its name are in that."""
-    words = [set(APART.split(text.rstrip("/").rpartition("/")[2].lower())) for text in (asked, known)]
-    return words[0] <= words[1] | {""}
+    """Whether a model that is asked about, empty for any, is the one of a set.
+
+    All words of its name are in that, and what that says beyond them is a size, a format or a date: `distill` makes
+    another model of it.
+    """
+    wanted, there = (set(APART.split(text.rstrip("/").rpartition("/")[2].lower())) for text in (asked, known))
+    return wanted <= there | {""} and (not any(wanted) or all(map(VARIANT.fullmatch, there - wanted)))

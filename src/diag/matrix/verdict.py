@@ -28,11 +28,13 @@ from diag.facts import (
     MatrixVerdict,
     Origin,
     Package,
+    Platform,
     Reason,
     Release,
     RuntimeDriver,
     TorchArchitectures,
     TorchBuild,
+    Vendor,
 )
 from diag.facts.parts import parts_named
 from diag.finding import Result
@@ -127,9 +129,12 @@ def _reasons(result: Result, check: Check, view: Facts, language: str) -> Iterat
 
 def _open(view: Facts, results: Sequence[Result], checks: Mapping[str, Check]) -> Iterator[str]:
     """Why nothing decides: what the rules asked for of which all facts were told."""
+    makers = {one.vendor for one in view.all(Vendor)}
+    present = {name for one in view.all(Platform) for name in one.present}
     for one in results if view.first(Engine) or view.package("torch") else ():
         check = checks[one.check]
-        asked = check.kind == "check" and one.status == "skip" and check.needs
+        elsewhere = check.about in makers and check.about not in present
+        asked = check.kind == "check" and one.status == "skip" and check.needs and not elsewhere
         if asked and all(view.first(kind) for kind in check.needs):
             yield f"{check.id}: {one.reason}"
 
