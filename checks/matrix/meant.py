@@ -3,6 +3,8 @@
 A device goes by its model's whole name where the word stands for one model. A driver is that of the devices' maker, of
 the maker of another part, or of the one whose drivers are numbered so. Where torch's runtime is not told it is that of
 the build which a plain installation gives, of the torch that the engine pins where none is told: concluded, not read.
+Nothing is concluded where a plain installation gives a build for the CPU alone on the host that the device is sold
+with.
 What this cannot know: a build from another index, an image with libraries of its own.
 """
 
@@ -26,6 +28,7 @@ from diag.api import (
     Runtime,
     RuntimeKind,
     TorchBuild,
+    TorchWheel,
     Vendor,
     bare_name,
     deduction,
@@ -33,6 +36,7 @@ from diag.api import (
     local,
     model_of,
     numbers,
+    plain_wheel,
     replace,
     same,
     satisfies,
@@ -49,7 +53,7 @@ KINDS: dict[str, RuntimeKind] = {"toolkit": "toolkit", "runtime": "library"}
 
 @deduction(
     needs=(Component,),
-    uses=(ComponentName, DeviceModel, Package, Release, Vendor),
+    uses=(ComponentName, DeviceModel, Package, Release, TorchWheel, Vendor),
     tells=(Accelerator, Driver, Host, Python, Runtime, TorchBuild),
 )
 def meant(facts: Facts) -> Iterator[Fact]:
@@ -142,6 +146,8 @@ def _concluded(facts: Facts, devices: list[Accelerator]) -> TorchBuild | None:
     built = CUDA.fullmatch(local(from_.version))
     own = {one.vendor for one in facts.all(ComponentName) if one.kind == "build" and one.name == release.runtime}
     if ({one.vendor for one in devices if one.vendor} | _makers(facts)) - own:
+        return None
+    if from_.name == release.package and plain_wheel(facts, version, devices):
         return None
     return TorchBuild(
         origin=from_.origin,

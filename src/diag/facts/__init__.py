@@ -59,8 +59,9 @@ from diag.facts.matrix import (
     Release,
     Suggestion,
     TorchArchitectures,
+    TorchWheel,
 )
-from diag.facts.models import JETSON, architecture_of, bare_name, model_of, runs_on
+from diag.facts.models import JETSON, architecture_of, bare_name, machines_of, model_of, plain_wheel, runs_on
 from diag.facts.naming import device_name, device_names
 from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
 from diag.facts.software import (
@@ -149,6 +150,7 @@ __all__ = [
     "Text",
     "TorchArchitectures",
     "TorchBuild",
+    "TorchWheel",
     "Unavailable",
     "User",
     "Variable",
@@ -158,8 +160,10 @@ __all__ = [
     "device_name",
     "device_names",
     "devices",
+    "machines_of",
     "model_of",
     "pci_address",
+    "plain_wheel",
     "runs_on",
     "torch_backend",
 ]

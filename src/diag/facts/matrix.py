@@ -115,7 +115,8 @@ class DeviceModel(Reference, frozen=True, kw_only=True):
 
     `names` are patterns, as of a shell, of the whole name that the vendor's tool or torch prints, without the maker's
     word. `memory_gb` is what the maker states, `observed_mib` what tools print; bandwidth in GB/s; rates in dense
-    TFLOPS (TOPS). `data_center`: whether the maker counts it among its data-center devices.
+    TFLOPS (TOPS). `data_center`: whether the maker counts it among its data-center devices. `machine` is the
+    architecture of the host's processor, in the kernel's word, where the device is sold with one.
     """
 
     vendor: str
@@ -130,7 +131,24 @@ class DeviceModel(Reference, frozen=True, kw_only=True):
     int8_tops: float | None = None
     link: str = ""
     data_center: bool | None = None
+    machine: str = ""
     doubt: str = ""
+
+
+class TorchWheel(Reference, frozen=True, kw_only=True):
+    """What the wheel that a plain installation gives on a machine was built for, where that is not the usual.
+
+    `torch` is a PEP 440 range, `backend` as in `TorchBuild`, `vendor` the maker whose devices it has no code for.
+    `index` is the part of torch's own index that has the other build for these versions, where one was shown; from
+    `until` on the plain wheel is as usual.
+    """
+
+    torch: str
+    machine: str
+    vendor: str
+    backend: str
+    until: str = ""
+    index: str = ""
 
 
 class TorchArchitectures(Reference, frozen=True, kw_only=True):

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from diag.facts.bag import Facts
 from diag.facts.device import Accelerator
-from diag.facts.matrix import DeviceModel
+from diag.facts.host import Host
+from diag.facts.matrix import DeviceModel, TorchWheel
 from diag.facts.reference import Vendor
 from diag.text import expression, matches
+from diag.versions import satisfies
 
 STRANGERS = {(8, 7), (10, 1)}
 """Capabilities that no other of their major version serves."""
@@ -51,6 +53,23 @@ def architecture_of(facts: Facts, device: Accelerator) -> str:
     """The architecture of a device: as told, else that of its model; empty where neither tells."""
     model = None if device.architecture else model_of(facts, device)
     return model.architecture if model else device.architecture
+
+
+def machines_of(facts: Facts, listed: Iterable[Accelerator]) -> frozenset[str]:
+    """The architecture of the host's processor, as told, else as the models of these devices are sold with one."""
+    told = {one.machine for one in facts.all(Host) if one.machine}
+    models = (model_of(facts, one, tells="machine") for one in listed)
+    return frozenset(told or {one.machine for one in models if one})
+
+
+def plain_wheel(facts: Facts, version: str, listed: Iterable[Accelerator]) -> TorchWheel | None:
+    """The row on the wheel of this torch that a plain installation gives beside these devices, where it has one."""
+    there = list(listed)
+    vendors, machines = {one.vendor for one in there}, machines_of(facts, there)
+    for row in facts.all(TorchWheel):
+        if row.machine in machines and row.vendor in vendors and satisfies(version, row.torch):
+            return row
+    return None
 
 
 def runs_on(architecture: str, supported: Iterable[str]) -> bool:
