@@ -113,7 +113,8 @@ class DeviceModel(Reference, frozen=True, kw_only=True):
 
     `names` are patterns, as of a shell, of the whole name that the vendor's tool or torch prints, without the maker's
     word. `memory_gb` is what the maker states, `observed_mib` what tools print; bandwidth in GB/s; rates in dense
-    TFLOPS (TOPS). `data_center`: whether the maker counts it among its data-center devices.
+    TFLOPS (TOPS). `data_center`: whether the maker counts it among its data-center devices; `machine` is that of the
+    hosts (`aarch64`) where it stands in no others.
     """
 
     vendor: str
@@ -127,6 +128,7 @@ class DeviceModel(Reference, frozen=True, kw_only=True):
     fp8_tflops: float | None = None
     int8_tops: float | None = None
     link: str = ""
+    machine: str = ""
     data_center: bool | None = None
     doubt: str = ""
 
