@@ -10,9 +10,9 @@ torchvision and torchaudio test it at their import and raise "Detected that PyTo
 different CUDA major versions". Installers take a version without a local part for met and leave the other build alone.
 
 ## What it cannot know
-Whether the one without a local part was compiled on the machine, or came from conda or another index: hence a warning,
-at medium confidence. On ARM the index serves other builds, on Windows and macOS those for the CPU: nothing is said
-there, nor where one maker's software poses as another's. Where both name their runtime,
+Whether the one without a local part was compiled on the machine, or came from another index: hence a warning, at medium
+confidence. conda's builds are left out. On ARM the index serves other builds, on Windows and macOS those for the CPU:
+nothing is said there, nor where one maker's software poses as another's. Where both name their runtime,
 torch/companion-backend-differs compares them; a companion of another release of torch is python/companion-mismatch.
 """
 
@@ -222,7 +222,8 @@ def _named(version: str) -> str:
 
 def _default(facts: Facts, version: str, of: str, fact: Fact) -> Built | None:
     """The default build of a release: that of the torch of which this is a part; None where its major is not known."""
-    if not RELEASED.fullmatch(version):
+    conda = isinstance(fact, Package) and fact.installer == "conda"
+    if conda or not RELEASED.fullmatch(version):
         return None
     rows = [one for one in facts.all(Release) if one.package == "torch" and satisfies(one.version, of)]
     majors = {numbers(one.runtime_version)[:1] for one in rows if one.runtime == "cuda"}
