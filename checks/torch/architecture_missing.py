@@ -111,26 +111,8 @@ vllm                     0.6.6
 """
 FROZEN_CU128 = "torch==2.7.0+cu128\nvllm==0.9.1\n"
 FROZEN_PLAIN = "torch==2.6.0\ntorchvision==0.21.0\n"
-LIST_PLAIN = """\
-Package                  Version
------------------------- ------------
-torch                    2.6.0
-torchvision              0.21.0
-"""
 SMI_L40S = SMI_5090.replace("NVIDIA GeForce RTX 5090 ", "NVIDIA L40S             ")
-SMI_V100 = """\
-+-----------------------------------------------------------------------------+
-| NVIDIA-SMI 525.105.17   Driver Version: 525.105.17   CUDA Version: 12.0     |
-|-------------------------------+----------------------+----------------------+
-| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
-| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
-|                               |                      |               MIG M. |
-|===============================+======================+======================|
-|   0  Tesla V100-SXM2...  On   | 00000000:00:09.0 Off |                    0 |
-| N/A   38C    P0    38W / 300W |    308MiB / 32768MiB |      0%      Default |
-|                               |                      |                  N/A |
-+-------------------------------+----------------------+----------------------+
-"""
+SMI_V100 = SMI_5090.replace("NVIDIA GeForce RTX 5090 ", "Tesla V100-SXM2-32GB    ")
 V100_CU128 = """\
 Torch version: 2.11.0+cu128
 CUDA available: True
@@ -147,23 +129,10 @@ GPU 1: Tesla V100-SXM2-16GB
 
 Nvidia driver version: 535.183.01
 """
-ENV_P100_CU124 = """\
-PyTorch version: 2.5.1+cu124
-CUDA used to build PyTorch: 12.4
-Is CUDA available: True
-GPU models and configuration:
-GPU 0: Tesla P100-PCIE-16GB
-GPU 1: Tesla P100-PCIE-16GB
-
-Nvidia driver version: 535.183.01
-"""
-ENV_A100_CU128 = """\
-PyTorch version: 2.7.0+cu128
-CUDA used to build PyTorch: 12.8
-Is CUDA available: True
-GPU models and configuration: GPU 0: NVIDIA A100-SXM4-40GB
-Nvidia driver version: 575.51.03
-"""
+ENV_P100_CU124 = ENV_V100_CU126.replace("V100-SXM2", "P100-PCIE").replace("2.7.0+cu126", "2.5.1+cu124")
+ENV_P100_CU124 = ENV_P100_CU124.replace("12.6", "12.4")
+ENV_A100_CU128 = ENV_V100_CU126.replace("Tesla V100-SXM2-16", "NVIDIA A100-SXM4-40")
+ENV_A100_CU128 = ENV_A100_CU128.replace("cu126", "cu128").replace("12.6", "12.8")
 ASKED = "$ diag matrix check "
 JETSON = {"sm_53", "sm_62", "sm_72", "sm_87", "sm_110"}
 """Boards whose wheels are the maker's own."""
@@ -235,7 +204,7 @@ SHOWN = 3
     ),
     fires=(
         *(SM120, SM90, ENV_5090, SMI_5090 + LIST_CU121, SMI_5090 + UNFIT_5090, SMI_V100 + V100_CU128),
-        *(SMI_5090 + FROZEN_PLAIN, SMI_5090 + LIST_PLAIN),
+        SMI_5090 + FROZEN_PLAIN,
         ASKED + "gpu=V100 torch==2.11.0 cuda=13.0",
         ASKED + "gpu=V100 torch==2.7.1 cuda=12.8",
         ASKED + "gpu=P100 torch==2.8.0+cu128",
@@ -245,7 +214,7 @@ SHOWN = 3
     explains=("torch/no-kernel-for-device",),
     silent=(
         *(SM89_ON_SM86, SMI_5090 + FROZEN_CU128, ENV_V100_CU126, ENV_P100_CU124, ENV_A100_CU128),
-        *(SMI_L40S + FROZEN_PLAIN, SMI_V100 + LIST_PLAIN),
+        *(SMI_L40S + FROZEN_PLAIN, SMI_V100 + FROZEN_PLAIN),
         ASKED + "gpu=V100 torch==2.10.0 cuda=12.8",
         ASKED + "gpu=L40S torch==2.11.0 cuda=13.0",
         ASKED + "gpu=GB10 torch==2.11.0 cuda=13.0",
@@ -265,8 +234,8 @@ def architecture_missing(facts: Facts) -> Iterator[Answer]:
         runs = [runs_on(architecture, one) for one, _ in lists]
         if lists and not any(runs):
             lacking.setdefault((device.name, architecture), []).append(device)
-        # Of builds of which one is installed, nobody knows which, some may run.
-        differ = not _runtime(build) and any(runs) and not all(runs)
+        # One of several builds is installed, and nobody knows which.
+        differ = not _told(build) and any(runs) and not all(runs)
         open_ = open_ or differ
         judged += [architecture] if lists and not differ else []
         sources += [row for _, row in lists if row]
@@ -307,7 +276,7 @@ def _build(facts: Facts) -> TorchBuild | None:
     return TorchBuild(origin=package.origin, version=package.version) if package and plain and not listed else listed
 
 
-def _runtime(build: TorchBuild) -> bool:
+def _told(build: TorchBuild) -> bool:
     """Whether what was built is told: its architectures or its runtime."""
     return bool(build.architectures or build.backend)
 
@@ -420,7 +389,7 @@ def _fits(build: TorchBuild, judged: list[str], rows: list[TorchArchitectures]) 
     named, torch = ", ".join(dict.fromkeys(judged)), " ".join(filter(None, ("torch", build.version)))
     of = f"{CALLED.get(build.backend, '')} {build.backend_version}".strip()
     en, zh = f"{torch} for {of} has code that runs on {named}", f"面向 {of} 的 {torch} 包含可在 {named} 上运行的代码"
-    if not _runtime(build) and rows:
+    if not _told(build) and rows:
         of = _called(build, [(one.architectures, one) for one in rows])
         en = f"each build of {torch} ({of}) has code that runs on {named}; which of them this is, is not told"
         zh = f"{torch} 的各个构建（{of}）均包含可在 {named} 上运行的代码；未说明是其中哪一个"

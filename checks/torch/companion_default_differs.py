@@ -137,7 +137,6 @@ class Built(NamedTuple):
         "https://github.com/m-bain/frozen-in-time/pull/7",
         "https://github.com/deforum/deforum-stable-diffusion/issues/348",
         "https://github.com/pytorch/audio/releases/tag/v2.11.1",
-        "public code index id 68296024902 (torchvision 0.28.0 of the package index, CUDA 13.0, beside torch for 12.9)",
     ),
     fires=(
         *(FREEZE_CU129, LIST_CU118, ENV_CU130),

@@ -178,11 +178,19 @@ def test_an_image_asks_for_a_driver_unless_the_brand_is_exempt(name, options, ta
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "level"),
-    [("NVIDIA GeForce RTX 5090", "2.6.0", "known-bad"), ("NVIDIA GeForce RTX 5090", "2.7.0", "unknown")],
+    ("name", "version", "lacking", "fits"),
+    [
+        ("NVIDIA GeForce RTX 5090", "2.6.0", True, False),
+        ("NVIDIA GeForce RTX 5090", "2.7.0", False, False),
+        ("NVIDIA L40S", "2.6.0", False, True),
+        ("NVIDIA GB10", "2.6.0", False, False),
+    ],
 )
-def test_of_a_release_whose_runtime_is_not_told_all_builds_count(name, version, level):
-    assert pasted(SMI.format(name=name) + f"torch=={version}\nnumpy==2.2.6\n").verdict == level
+def test_of_a_release_whose_runtime_is_not_told_all_builds_count(name, version, lacking, fits):
+    reasons = pasted(SMI.format(name=name) + f"torch=={version}\nnumpy==2.2.6\n").reasons
+    found = [one for one in reasons if one.rule == "torch/architecture-missing"]
+    assert [one.verdict for one in found] == ["known-bad"] * lacking + ["allowed-by-metadata"] * fits
+    assert not fits or found[0].says.startswith(f"each build of torch {version} (CUDA 12.4, 12.6) has code")
 
 
 @pytest.mark.parametrize("file", ["pip-freeze-vllm-0.33.0.txt", "pip-freeze-sglang-0.5.23.txt"])
