@@ -12,9 +12,9 @@ different CUDA major versions". Installers take a version without a local part f
 ## What it cannot know
 Whether the one without a local part was compiled on the machine, or came from another index, as the one that a file of
 requirements may name: hence a warning, at medium confidence. conda's builds are left out. On ARM the index serves other
-builds, on Windows and macOS those for the CPU: nothing is said there, nor where one maker's software poses as another's.
-Where both name their runtime, torch/companion-backend-differs compares them; a companion of another release of torch is
-python/companion-mismatch.
+builds, on Windows and macOS those for the CPU: nothing is said there, nor where one maker's software poses as the other
+one's. Where both name their runtime, torch/companion-backend-differs compares them; a companion of another release of
+torch is python/companion-mismatch.
 """
 
 from __future__ import annotations
