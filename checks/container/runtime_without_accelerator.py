@@ -20,6 +20,7 @@ from diag.api import Accelerator, Answer, Container, Evidence, Facts, Finding, R
 UNREGISTERED = ("could not select device driver", "nknown runtime", "unknown or invalid runtime")
 MISSING = ("while adding custom device", "CDI host device")
 MISMATCH = "driver/library version mismatch"
+UNMET = "requirement error"
 CDI = ("unresolvable CDI", "failed to inject CDI")
 
 COMPOSE = """\
@@ -145,6 +146,8 @@ def runtime_without_accelerator(facts: Facts) -> Iterator[Answer]:
     refusals = [one for one in facts.all(Unavailable) if one.what == "container/refused"]
     if refusals and MISMATCH in refusals[-1].reason:
         yield Undecided(reason="the driver on the host is at odds with its library, which comes first")
+    elif refusals and UNMET in refusals[-1].reason:
+        yield Undecided(reason="the engine has an accelerator to give; the image asks for a newer driver")
     elif refusals:
         last = refusals[-1]
         yield Finding(values={"reason": last.reason}, remedies=_remedies(last.reason), evidence=(Evidence.of(last),))

@@ -4,7 +4,8 @@
 A device whose compute capability is in none of the architectures torch was built for: neither of its own major
 version at or below its minor, nor as PTX (`compute_NN`) that the driver could compile for it. Where a device's
 architecture is not told, that of its model counts; where torch's list is not told, that of PyTorch's build of this
-version for this runtime.
+version for this runtime; of a release in a list of pip that does not tell its runtime either, those of all its builds,
+which then must all leave the device out, or all run on it.
 
 ## Why it matters
 Every kernel launch fails: "no kernel image is available for execution on the device".
@@ -14,7 +15,8 @@ The architectures of the engine's own extension, which may differ from torch's (
 those). Other vendors' names (`gfx…`) are compared as they are. Builds that are not PyTorch's own (conda-forge, NVIDIA's
 images and wheels for Jetson), builds for Windows and those of versions that `kb/reference/torch_builds.yaml` does not
 list are judged by their own list alone; so are AMD's devices of unknown models, and all while a variable makes a device
-pose as another.
+pose as another. Of a runtime that is not told nothing is concluded on ARM, where the package index long served builds
+for the CPU.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from diag.api import (
+    JETSON,
     Accelerator,
     Answer,
     Component,
     DeviceModel,
+    EngineState,
     Evidence,
     Facts,
     Finding,
@@ -34,6 +38,7 @@ from diag.api import (
     Host,
     Package,
     Platform,
+    Release,
     Remedy,
     TorchArchitectures,
     TorchBuild,
@@ -42,10 +47,12 @@ from diag.api import (
     devices,
     expression,
     local,
+    machines_of,
     model_of,
     numbers,
     public,
     runs_on,
+    same,
     satisfies,
 )
 
@@ -105,19 +112,9 @@ torchvision              0.20.1+cu121
 vllm                     0.6.6
 """
 FROZEN_CU128 = "torch==2.7.0+cu128\nvllm==0.9.1\n"
-SMI_V100 = """\
-+-----------------------------------------------------------------------------+
-| NVIDIA-SMI 525.105.17   Driver Version: 525.105.17   CUDA Version: 12.0     |
-|-------------------------------+----------------------+----------------------+
-| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
-| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
-|                               |                      |               MIG M. |
-|===============================+======================+======================|
-|   0  Tesla V100-SXM2...  On   | 00000000:00:09.0 Off |                    0 |
-| N/A   38C    P0    38W / 300W |    308MiB / 32768MiB |      0%      Default |
-|                               |                      |                  N/A |
-+-------------------------------+----------------------+----------------------+
-"""
+FROZEN_PLAIN = "torch==2.6.0\ntorchvision==0.21.0\n"
+SMI_L40S = SMI_5090.replace("NVIDIA GeForce RTX 5090 ", "NVIDIA L40S             ")
+SMI_V100 = SMI_5090.replace("NVIDIA GeForce RTX 5090 ", "Tesla V100-SXM2-32GB    ")
 V100_CU128 = """\
 Torch version: 2.11.0+cu128
 CUDA available: True
@@ -134,31 +131,19 @@ GPU 1: Tesla V100-SXM2-16GB
 
 Nvidia driver version: 535.183.01
 """
-ENV_P100_CU124 = """\
-PyTorch version: 2.5.1+cu124
-CUDA used to build PyTorch: 12.4
-Is CUDA available: True
-GPU models and configuration:
-GPU 0: Tesla P100-PCIE-16GB
-GPU 1: Tesla P100-PCIE-16GB
-
-Nvidia driver version: 535.183.01
-"""
-ENV_A100_CU128 = """\
-PyTorch version: 2.7.0+cu128
-CUDA used to build PyTorch: 12.8
-Is CUDA available: True
-GPU models and configuration: GPU 0: NVIDIA A100-SXM4-40GB
-Nvidia driver version: 575.51.03
-"""
+ENV_P100_CU124 = ENV_V100_CU126.replace("V100-SXM2", "P100-PCIE").replace("2.7.0+cu126", "2.5.1+cu124")
+ENV_P100_CU124 = ENV_P100_CU124.replace("12.6", "12.4")
+ENV_A100_CU128 = ENV_V100_CU126.replace("Tesla V100-SXM2-16", "NVIDIA A100-SXM4-40")
+ENV_A100_CU128 = ENV_A100_CU128.replace("cu126", "cu128").replace("12.6", "12.8")
 ASKED = "$ diag matrix check "
-JETSON = {"sm_53", "sm_62", "sm_72", "sm_87", "sm_110"}
-"""Boards whose wheels are the maker's own."""
+X86 = "x86_64"
 RUNTIMES = {"nvidia": "cuda", "amd": "rocm"}
 CALLED = {"cuda": "CUDA", "rocm": "ROCm"}
 TOLD = "the list that this torch tells"
 POSING = "HSA_OVERRIDE_GFX_VERSION"
 RELEASED = expression(r"(?:\d+\.\d+\.\d+(?:\+(?:cu|rocm)\d+(?:\.\d+)*)?)?")
+RAN = ("memory.kv-cache", "kv.tokens", "kv.blocks", "kv.concurrency", "seconds.graphs")
+"""What an engine prints once its model ran on the device."""
 SHOWN = 3
 """How many builds are named that would do."""
 
@@ -169,8 +154,8 @@ SHOWN = 3
     about="torch",
     verdict="known-bad",
     checked="2026-11-30",
-    needs=(Accelerator, TorchBuild),
-    uses=(Component, DeviceModel, Host, Package, Platform, TorchArchitectures),
+    needs=(Accelerator,),
+    uses=(Component, DeviceModel, EngineState, Host, Package, Platform, Release, TorchArchitectures, TorchBuild),
     words={
         "en": {
             "title": "torch has no kernels for this device",
@@ -219,6 +204,7 @@ SHOWN = 3
     ),
     fires=(
         *(SM120, SM90, ENV_5090, SMI_5090 + LIST_CU121, SMI_5090 + UNFIT_5090, SMI_V100 + V100_CU128),
+        SMI_5090 + FROZEN_PLAIN,
         ASKED + "gpu=V100 torch==2.11.0 cuda=13.0",
         ASKED + "gpu=V100 torch==2.7.1 cuda=12.8",
         ASKED + "gpu=P100 torch==2.8.0+cu128",
@@ -228,6 +214,7 @@ SHOWN = 3
     explains=("torch/no-kernel-for-device",),
     silent=(
         *(SM89_ON_SM86, SMI_5090 + FROZEN_CU128, ENV_V100_CU126, ENV_P100_CU124, ENV_A100_CU128),
+        *(SMI_L40S + FROZEN_PLAIN, SMI_V100 + FROZEN_PLAIN),
         ASKED + "gpu=V100 torch==2.10.0 cuda=12.8",
         ASKED + "gpu=L40S torch==2.11.0 cuda=13.0",
         ASKED + "gpu=GB10 torch==2.11.0 cuda=13.0",
@@ -240,17 +227,25 @@ def architecture_missing(facts: Facts) -> Iterator[Answer]:
     if build is None or not known:
         yield Undecided(reason="the architectures of torch and of a device are not both told")
         return
-    judged, sources = [], []
+    judged, sources, open_ = [], [], False
     lacking: dict[tuple[str, str], list[Accelerator]] = {}
     for device, architecture in known:
         lists = _lists(facts, build, device, architecture)
-        if lists and not any(runs_on(architecture, one) for one, _ in lists):
+        runs = [runs_on(architecture, one) for one, _ in lists]
+        if lists and not any(runs):
             lacking.setdefault((device.name, architecture), []).append(device)
-        judged += [architecture] if lists else []
+        # One of several builds is installed, and nobody knows which.
+        differ = not _told(build) and any(runs) and not all(runs)
+        open_ = open_ or differ
+        judged += [architecture] if lists and not differ else []
         sources += [row for _, row in lists if row]
     for (_, architecture), alike in lacking.items():
         yield _finding(facts, alike, architecture, build)
-    if not judged:
+    if open_:
+        yield Undecided(
+            reason=f"for which runtime torch {build.version} is built is not told, and some builds would run"
+        )
+    elif not judged:
         yield Undecided(reason="for which architectures a build of torch for this runtime holds code is not known")
     elif not lacking:
         yield _fits(build, judged, sources)
@@ -271,10 +266,19 @@ def _known(facts: Facts) -> Iterator[tuple[Accelerator, str]]:
 
 
 def _build(facts: Facts) -> TorchBuild | None:
-    """What tells the architectures of torch, else the runtime it was built for."""
-    builds = facts.all(TorchBuild)
+    """What tells the architectures of torch, else the runtime it was built for, else its version in a list of pip."""
+    builds, package = facts.all(TorchBuild), facts.package("torch")
     listed = next((one for one in builds if one.architectures), None)
-    return listed or next((one for one in builds if one.backend in CALLED and one.backend_version), None)
+    listed = listed or next((one for one in builds if one.backend in CALLED and one.backend_version), None)
+    plain = (
+        package and not local(package.version) and package.installer != "conda" and not any(b.backend for b in builds)
+    )
+    return TorchBuild(origin=package.origin, version=package.version) if package and plain and not listed else listed
+
+
+def _told(build: TorchBuild) -> bool:
+    """Whether what was built is told: its architectures or its runtime."""
+    return bool(build.architectures or build.backend)
 
 
 def _lists(facts: Facts, build: TorchBuild, device: Accelerator, architecture: str) -> list[Listed]:
@@ -285,19 +289,28 @@ def _lists(facts: Facts, build: TorchBuild, device: Accelerator, architecture: s
     vendor = device.vendor or (model.vendor if model else "nvidia" if architecture.startswith("sm_") else "")
     posing = any(vendor in one.poses_as for one in facts.all(Platform)) or POSING in facts.environment()
     unknown = vendor == "amd" and model is None
-    if RUNTIMES.get(vendor) != build.backend or posing or unknown or architecture in JETSON:
+    runtime = build.backend or _default(facts, build, device)
+    if not runtime or RUNTIMES.get(vendor) != runtime or posing or unknown or architecture in JETSON:
         return []
-    return [(one.architectures, one) for one in _rows(facts, build)] if _released(facts, build) else []
+    return [(one.architectures, one) for one in _rows(facts, build, runtime)] if _released(facts, build) else []
 
 
-def _rows(facts: Facts, build: TorchBuild) -> list[TorchArchitectures]:
+def _default(facts: Facts, build: TorchBuild, device: Accelerator) -> str:
+    """The runtime of the build that the package index serves; empty where that is not known, on ARM, where it ran."""
+    ran = any(one.name in RAN for one in facts.all(EngineState))
+    if machines_of(facts, [device]) - {X86} or ran:
+        return ""
+    rows = (one for one in facts.all(Release) if one.package == "torch" and same(one.version, build.version))
+    return next((one.runtime for one in rows), "")
+
+
+def _rows(facts: Facts, build: TorchBuild, runtime: str) -> list[TorchArchitectures]:
     """PyTorch's builds of this version for this runtime, for the machine where that is told."""
-    version = public(build.version)
+    version, told = public(build.version), ".".join(build.backend_version.split(".")[:2])
     return [
         one
-        for one in _served(facts, build.backend)
-        if fnmatchcase(".".join(build.backend_version.split(".")[:2]), one.version)
-        and (not version or satisfies(version, one.torch))
+        for one in _served(facts, runtime)
+        if (not build.backend or fnmatchcase(told, one.version)) and (not version or satisfies(version, one.torch))
     ]
 
 
@@ -319,19 +332,18 @@ def _released(facts: Facts, build: TorchBuild) -> bool:
 def _finding(facts: Facts, alike: list[Accelerator], architecture: str, build: TorchBuild) -> Finding:
     """One for all devices of a name; they are named where there is one."""
     device, lists = alike[0], _lists(facts, build, alike[0], architecture)
-    supported, row = lists[0]
+    row = lists[0][1]
     version = build.version or next((one.version for one in facts.all(TorchBuild) if one.version), "")
-    fitting = _fitting(facts, build.backend, public(version), architecture)
+    backend = build.backend or (row.runtime if row else "")
+    fitting = _fitting(facts, backend, public(version), architecture)
     sure = build.architectures or (local(version) and not any(row and row.doubt for _, row in lists))
-    runtime = (
-        f" ({CALLED[build.backend]} {build.backend_version})" if build.backend_version and not local(version) else ""
-    )
+    runtime = f" ({_called(build, lists)})" if not local(version) and _called(build, lists) else ""
     return Finding(
         values={
             "device": device.name,
             "architecture": architecture,
             "torch": f"{version}{runtime} ".lstrip() if version or runtime else "",
-            "supported": " ".join(supported),
+            "supported": " ".join(_united(lists)),
             "fitting": fitting,
         },
         subject=f"device {device.index}" if device.index is not None and len(alike) == 1 else "",
@@ -341,6 +353,21 @@ def _finding(facts: Facts, alike: list[Accelerator], architecture: str, build: T
         checked=row.checked if row else "",
         remedies=("fitting-build",) if fitting else ("newer-torch",),
     )
+
+
+def _called(build: TorchBuild, lists: list[Listed]) -> str:
+    """The runtime of the build in words, else those of all that it may be."""
+    if build.backend:
+        return f"{CALLED[build.backend]} {build.backend_version}" if build.backend_version else ""
+    rows = [row for _, row in lists if row]
+    versions = sorted({row.version for row in rows}, key=numbers)
+    return f"{CALLED[rows[0].runtime]} {', '.join(versions)}" if rows else ""
+
+
+def _united(lists: list[Listed]) -> list[str]:
+    """All the architectures of several lists, in the order of the first that has one."""
+    names = list(dict.fromkeys(name for listed, _ in lists for name in listed))
+    return sorted(names, key=lambda name: (name.startswith("compute_"), numbers(name.partition("_")[2])))
 
 
 def _fitting(facts: Facts, runtime: str, version: str, architecture: str) -> str:
@@ -358,12 +385,15 @@ def _since(row: TorchArchitectures) -> tuple[int, ...]:
 
 
 def _fits(build: TorchBuild, judged: list[str], rows: list[TorchArchitectures]) -> Fits:
-    named, of = ", ".join(dict.fromkeys(judged)), f"{CALLED.get(build.backend, '')} {build.backend_version}".strip()
+    named, torch = ", ".join(dict.fromkeys(judged)), " ".join(filter(None, ("torch", build.version)))
+    of = f"{CALLED.get(build.backend, '')} {build.backend_version}".strip()
+    en, zh = f"{torch} for {of} has code that runs on {named}", f"面向 {of} 的 {torch} 包含可在 {named} 上运行的代码"
+    if not _told(build) and rows:
+        of = _called(build, [(one.architectures, one) for one in rows])
+        en = f"each build of {torch} ({of}) has code that runs on {named}; which of them this is, is not told"
+        zh = f"{torch} 的各个构建（{of}）均包含可在 {named} 上运行的代码；未说明是其中哪一个"
     return Fits(
-        says={
-            "en": f"{' '.join(filter(None, ('torch', build.version)))} for {of} has code that runs on {named}",
-            "zh": f"面向 {of} 的 {' '.join(filter(None, ('torch', build.version)))} 包含可在 {named} 上运行的代码",
-        },
+        says={"en": en, "zh": zh},
         source=rows[0].source if rows else TOLD,
         checked=rows[0].checked if rows else "",
     )

@@ -10,8 +10,8 @@ They test it at their import and raise "Detected that PyTorch and torchvision we
 versions", or ask for a runtime that is not there. What imports them, an engine or transformers, ends with that.
 
 ## What it cannot know
-What a wheel without a local part was built for, as the default index serves it. The CUDA toolkit of the machine (nvcc)
-has no part in it. A companion for the CPU alone is another fault.
+What a wheel without a local part was built for, as the default index serves it (torch/companion-default-differs asks
+that). The CUDA toolkit of the machine (nvcc) has no part in it. A companion for the CPU alone is another fault.
 """
 
 from __future__ import annotations

@@ -127,6 +127,9 @@ def test_the_combinations_of_the_field_reports(words, level):
         ("gpu=H100 driver=535.161.08 vllm==0.19.1", "allowed-by-metadata", "nvidia/driver-behind-runtime"),
         ("gpu=RTX5090 torch==2.6.0+cu124", "known-bad", "torch/architecture-missing"),
         ("gpu=V100 vllm==0.20.0", "known-bad", "torch/architecture-missing"),
+        ("torch==2.10.0+cu130 torchvision==0.25.0", "known-bad", "torch/companion-default-differs"),
+        ("gpu=GB10 torch==2.10.0+cu130 torchvision==0.25.0", "allowed-by-metadata", "torch/architecture-missing"),
+        ("torch==2.13.0 cuda=12.9 torchvision==0.28.0", "unknown", ""),
         ("vllm==0.15.1 torch==2.9.1 transformers==5.2.0", "metadata-conflict", "python/engine-pin-violated"),
         ("vllm==0.15.1 python=3.9", "metadata-conflict", "python/unsupported-by-engine"),
         ("vllm-ascend==0.18.0 vllm==0.18.0 torch==2.10.0", "metadata-conflict", "python/engine-pin-violated"),
@@ -142,6 +145,55 @@ def test_the_first_level_that_applies_holds(words, level, rule):
     verdict = judged(*shlex.split(words))
     assert verdict.verdict == level, verdict
     assert not rule or rule in [one.rule for one in verdict.deciding]
+
+
+SMI = """\
+| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  {name:<28}Off |   00000000:01:00.0 Off |                  Off |
+| 30%   38C    P8              18W / 450W |       4MiB /  24564MiB |      0%      Default |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+"""
+RUN = "$ docker run {options} vllm/vllm-openai:{tag} --model Qwen/Qwen2.5-7B-Instruct\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "tag", "refused"),
+    [
+        ("NVIDIA GeForce RTX 4090", "--gpus all", "v0.9.0", True),
+        ("NVIDIA GeForce RTX 4090", "--gpus all", "nightly-cu129", True),
+        ("NVIDIA GeForce RTX 4090", "--gpus all", "v0.8.5", False),
+        ("NVIDIA GeForce RTX 4090", "--gpus all -e NVIDIA_DISABLE_REQUIRE=true", "v0.9.0", False),
+        ("NVIDIA GeForce RTX 4090", "--device nvidia.com/gpu=all", "v0.9.0", False),
+        ("NVIDIA RTX A6000", "--gpus all", "v0.9.0", False),
+        ("NVIDIA H100 80GB HBM3", "--gpus all", "v0.20.0", False),
+        ("NVIDIA Nobody 1", "--gpus all", "v0.9.0", False),
+    ],
+)
+def test_an_image_asks_for_a_driver_unless_the_brand_is_exempt(name, options, tag, refused):
+    verdict = pasted(SMI.format(name=name) + RUN.format(options=options, tag=tag))
+    assert ("nvidia/driver-below-image" in [one.rule for one in verdict.reasons]) is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "lacking", "fits"),
+    [
+        ("NVIDIA GeForce RTX 5090", "2.6.0", True, False),
+        ("NVIDIA GeForce RTX 5090", "2.7.0", False, False),
+        ("NVIDIA L40S", "2.6.0", False, True),
+        ("NVIDIA GB10", "2.6.0", False, False),
+    ],
+)
+def test_of_a_release_whose_runtime_is_not_told_all_builds_count(name, version, lacking, fits):
+    reasons = pasted(SMI.format(name=name) + f"torch=={version}\nnumpy==2.2.6\n").reasons
+    found = [one for one in reasons if one.rule == "torch/architecture-missing"]
+    assert [one.verdict for one in found] == ["known-bad"] * lacking + ["allowed-by-metadata"] * fits
+    assert not fits or found[0].says.startswith(f"each build of torch {version} (CUDA 12.4, 12.6) has code")
 
 
 @pytest.mark.parametrize("file", ["pip-freeze-vllm-0.33.0.txt", "pip-freeze-sglang-0.5.23.txt"])

@@ -100,6 +100,7 @@ class Published(Reference, frozen=True, kw_only=True):
 
     `image` and the command `start` that starts it, for devices of `vendor`; the command `build` that installs the build
     for another runtime, from release `since` on. `{version}`, `{image}`, `{build}` (`129` for 12.9) are to be filled.
+    `image_since` is the release from which the image asks the host for the runtime that the wheel is built for.
     """
 
     package: str
@@ -108,6 +109,7 @@ class Published(Reference, frozen=True, kw_only=True):
     start: str = ""
     build: str = ""
     since: str = ""
+    image_since: str = ""
 
 
 class DeviceModel(Reference, frozen=True, kw_only=True):
@@ -165,13 +167,15 @@ class TorchArchitectures(Reference, frozen=True, kw_only=True):
 class ForwardCompatibility(Reference, frozen=True, kw_only=True):
     """The branches of drivers that can run a newer major version of a runtime with the maker's compatibility package.
 
-    `version` is the runtime's (its major, or the version of the package), `branches` as the first number of the driver.
+    `version` is the runtime's (its major, or the version of the package), `branches` as the first number of the driver;
+    `brands` are those of devices that the maker's images of this version let in on these branches.
     """
 
     vendor: str
     runtime: str
     version: str
     branches: tuple[str, ...]
+    brands: tuple[str, ...] = ()
     package: str = ""
 
 

@@ -64,7 +64,7 @@ def machines_of(facts: Facts, listed: Iterable[Accelerator]) -> frozenset[str]:
 
 def plain_wheel(facts: Facts, version: str, listed: Iterable[Accelerator]) -> TorchWheel | None:
     """The row on the wheel of this torch that a plain installation gives beside these devices, where it has one."""
-    there = list(listed)
+    there = [one for one in listed if architecture_of(facts, one) not in JETSON]
     vendors, machines = {one.vendor for one in there}, machines_of(facts, there)
     for row in facts.all(TorchWheel):
         if row.machine in machines and row.vendor in vendors and satisfies(version, row.torch):
