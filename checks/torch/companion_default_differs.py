@@ -175,9 +175,8 @@ def companion_default_differs(facts: Facts) -> Iterator[Answer]:
 
 def _elsewhere(facts: Facts) -> str:
     """Why the default builds are not those for Linux on x86-64; empty where nothing says so."""
-    if machines_of(facts, devices(facts)) - {*X86} or any(
-        "Windows" in one.os or "mac" in one.os for one in facts.all(Host)
-    ):
+    elsewhere = any("Windows" in one.os or "mac" in one.os for one in facts.all(Host))
+    if elsewhere or machines_of(facts, devices(facts)) - {X86}:
         return "the package index serves other builds for this machine"
     packages = {one.name for one in facts.all(Package)}
     posing = any(one.poses_as and packages & {*one.packages} for one in facts.all(Vendor))
