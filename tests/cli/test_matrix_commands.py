@@ -62,7 +62,8 @@ def test_the_nearest_ways_have_commands(tmp_path):
     told = document(tmp_path, "suggest", "--want", "vllm>=0.20", "gpu=H100", "driver=535.161.08")
     first, *others = told["suggestions"]
     assert first["changes"][0].startswith("vllm 0.")
-    assert first["commands"][0].startswith("uv pip install")
+    assert first["commands"][-2:] == ["pip install uv", first["commands"][-1]]
+    assert first["commands"][-1].startswith("uv pip install")
     assert any("driver 535.161.08 -> 580.65.06 or newer" in one["changes"] for one in others)
     assert {one["level"] for one in told["suggestions"]} == {"allowed-by-metadata"}
 
