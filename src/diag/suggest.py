@@ -118,8 +118,8 @@ def _distance(tables: Tables) -> Callable[[Way], tuple[object, ...]]:
 def _no_worse(one: Way, way: Way, tables: Tables) -> bool:
     """Whether a way that was found is in no respect worse than this one would be: then this one gains nothing."""
     have, new = parse(one.version), parse(way.version)
-    newer = have is not None and new is not None and new > have
-    older_driver = _driver(way) < _driver(one)
+    newer = have is not None and new is not None and new > have and (_early(one) or not _early(way))
+    older_driver = () < _driver(way) < _driver(one)
     return (
         one.subject == way.subject
         and one.cost <= way.cost

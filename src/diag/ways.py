@@ -133,14 +133,12 @@ def _torches(given: Given, release: Release, others: Sequence[Wanted], tables: T
     found = [given.versions[TORCH]] if satisfies(given.versions.get(TORCH, ""), pin) else []
     if release.overrides:
         return found or [tables.lowest(TORCH, pin)]
-    python, majors = given.versions.get("python", ""), set()
-    for one in tables.releases.get(TORCH, ()):
-        major = numbers(one.runtime_version)[:1]
-        runs = not python or satisfies(python, one.pins.get("python", "")) is not False
-        if runs and major not in majors and satisfies(one.version, pin):
-            majors.add(major)
-            found.append(one.version)
-    return list({public(one): one for one in reversed(found)}.values())[::-1] or [""]
+    fitting = [one for one in tables.releases.get(TORCH, ()) if satisfies(one.version, pin)]
+    python = given.versions.get("python", "")
+    runs = [one for one in fitting if satisfies(python, one.pins.get("python", "")) is not False]
+    newest = {numbers(one.runtime_version)[:1]: one.version for one in reversed(runs or fitting)}
+    by_age = sorted(newest.values(), key=numbers, reverse=True)
+    return found + [one for one in by_age if not (found and same(one, found[0]))] or [""]
 
 
 def _joined(
