@@ -30,7 +30,7 @@ from diag.wished import Given, Wanted, Way
 
 GOOD = ("verified", "reported", "allowed-by-metadata")
 BAD = ("known-bad", "metadata-conflict")
-BUDGET = 400
+BUDGET = 200
 """Ways that are judged at most."""
 SHOWN = 4
 """Ways that are shown at most."""
@@ -107,7 +107,7 @@ def _distance(tables: Tables) -> Callable[[Way], tuple[object, ...]]:
             _early(way),
             way.cost,
             GOOD.index(way.level),
-            not commands(way, tables),
+            not _complete(way, tables),
             tuple(-one for one in numbers(way.version)),
             tuple(-one for one in numbers(own)),
         )
@@ -125,14 +125,20 @@ def _no_worse(one: Way, way: Way, tables: Tables) -> bool:
         and one.cost <= way.cost
         and not (newer or older_driver or (_early(one) and not _early(way)))
         and GOOD.index(one.level) <= GOOD.index(way.level)
-        and (bool(commands(one, tables)) or not commands(way, tables))
+        and (_complete(one, tables) or not _complete(way, tables))
     )
 
 
+def _complete(way: Way, tables: Tables) -> bool:
+    """Whether the commands of a way are known, or none are needed."""
+    return bool(commands(way, tables)) or not (way.image or any(name not in tables.parts for name in way.changed))
+
+
 def _early(way: Way) -> bool:
-    """Whether what is installed is a version before a release: of what is wished for, or of its plug-in."""
-    versions = (way.version, way.release.version if way.release else "")
-    return any(parsed.is_prerelease for one in versions if (parsed := parse(one)))
+    """Whether a version before a release is to be installed: of what is wished for, or of its plug-in."""
+    versions = {way.subject: way.version, way.engine: way.release.version if way.release else way.version}
+    moved = [one for name, one in versions.items() if name in way.changed]
+    return any(parsed.is_prerelease for one in moved if (parsed := parse(one)))
 
 
 def _driver(way: Way) -> tuple[int, ...]:

@@ -226,9 +226,9 @@ def _base(given: Given, goal: Versions, release: Release, joined: set[str], tabl
 def _moved(given: Given, goal: Versions, choices: Versions, tables: Tables) -> dict[str, str]:
     """What is there and cannot stay, although no version of it is pinned: the version to go to, empty where none is."""
     have = given.versions
-    companions = tables.companions(have, goal.get(TORCH, ""), set(goal) | set(choices))
+    companions = tables.companions(have, goal.get(TORCH, ""), set(goal))
     unmet = [name for name, pin in choices.items() if name != TORCH and satisfies(have.get(name, ""), pin) is False]
-    return companions | {name: low for name in unmet if (low := tables.lowest(name, choices[name]))}
+    return {name: low for name in unmet if (low := tables.lowest(name, choices[name]))} | companions
 
 
 def _left(given: Given, goal: Versions, choices: Versions, changes: Versions, tables: Tables) -> set[str]:
