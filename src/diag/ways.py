@@ -197,6 +197,7 @@ def _base(given: Given, goal: Versions, release: Release, joined: set[str], tabl
     choices = {name: pin for name, pin in ranged(release).items() if name not in goal or name == TORCH}
     moved = _moved(given, goal, choices, tables)
     pairs = {name: _named(one) for name, one in release.pairs.items() if not _lies(name, have, one, tables)}
+    open_ = {name for name in pairs if _lies(name, have, release.pairs[name], tables) is None}
     whole = {**goal, **moved, **pairs}
     changes = _changes(have, whole)
     settled = release.package in have and release.package not in changes
@@ -208,19 +209,27 @@ def _base(given: Given, goal: Versions, release: Release, joined: set[str], tabl
     told = {name: one for name, one in whole.items() if one and (name in own or name in have or name in pairs)}
     shown = own | given.asked | (set(whole) - set(exact(release)))
     new = set() if settled else own - set(pairs)
+    shown -= left | open_
     free = set(choices) | set(moved) | joined | given.asked
     fixed = (*tables.parts, release.package, *exact(release))
     return Way(
         versions=kept | told,
-        changed={name: old for name, old in changes.items() if name in shown - left and (old or name in new)},
-        needs={name: one for name, one in pairs.items() if name not in have},
+        changed={name: old for name, old in changes.items() if name in shown and (old or name in new)},
+        needs={name: pairs[name] for name in pairs if name in open_},
         installed=[one for one in kept | told if one in free and one not in fixed],
-        ranges=choices,
+        ranges=_open(release, goal, tables) | choices,
         source=f"{release.package} {release.version}",
         engine=release.package,
         release=release,
         fresh=fresh,
     )
+
+
+def _open(release: Release, goal: Versions, tables: Tables) -> dict[str, str]:
+    """What the engines that a plug-in pins give ranges for, and the plug-in says nothing of."""
+    engines = sorted({one.partition(".")[0] for one in release.overrides})
+    rows = [row for name in engines if (row := tables.release(name, goal.get(name, "")))]
+    return {name: pin for row in rows for name, pin in ranged(row).items() if name not in (*goal, *release.pins)}
 
 
 def _moved(given: Given, goal: Versions, choices: Versions, tables: Tables) -> dict[str, str]:
@@ -315,14 +324,14 @@ def _named(range_: str) -> str:
     return named[0] if named else range_.removeprefix("==").removesuffix(".*")
 
 
-def _lies(name: str, have: Versions, range_: str, tables: Tables) -> bool:
-    """Whether what is there of a part lies in what is asked for, which may be a bare version."""
+def _lies(name: str, have: Versions, range_: str, tables: Tables) -> bool | None:
+    """Whether what is there of a part lies in what is asked for, which may be a bare version; None where not told."""
     if name not in have:
-        return False
+        return None
     asked = range_ if range_[:1] in "<>=!~" else f"=={range_}"
     if tables.kind(name) == "distribution":
         return have[name] == range_ or (not local(range_) and satisfies(have[name], asked) is True)
-    return within(have[name], asked, series=True) is True
+    return within(have[name], asked, series=True)
 
 
 def _changes(given: Versions, goal: Versions) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from contract.loaded import REPO
 from contract.shell import diag
 
 SITE = """\
@@ -102,6 +103,9 @@ def test_ways_of_other_makers_ask_for_no_driver_of_nvidia(tmp_path, words):
         ),
         ("--want vllm gpu=C500 maca=3.8.0", "vllm-metax 0.22.0", ""),
         ("--want vllm gpu=C500", "需要 maca 3.8.0", ""),
+        ("--want vllm gpu=C500 maca=3.8", "需要 maca 3.8.0", ""),
+        # what the engine of a plug-in leaves open is bounded as well
+        ("--want vllm-ascend==0.11.0rc2 gpu=910B", "vllm 0.11.0", '"transformers<5"'),
     ],
 )
 def test_the_first_way_says_and_builds_what_was_judged(tmp_path, words, change, command):
@@ -140,6 +144,12 @@ def test_what_an_engine_that_stays_has_brought_is_no_change(tmp_path):
     told = document(tmp_path, "suggest", "gpu=H100", "driver=535.161.08", "vllm==0.33.0")
     assert told["suggestions"][-1]["changes"] == ["driver 535.161.08 -> 580.65.06 or newer"]
     assert told["suggestions"][-1]["commands"] == []
+
+
+def test_a_search_that_was_cut_short_says_so(tmp_path):
+    capture = REPO / "tests/captures/torch/collect-env-torch-1.7.0-rocm-3.7.txt"
+    told = document(tmp_path, "suggest", "--from", str(capture), "--want", "sglang", code=1)
+    assert "the search was cut short: not every set that might grant this was judged" in told["notes"]
 
 
 def test_uv_stands_in_an_environment_before_it_is_used(tmp_path):
