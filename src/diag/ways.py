@@ -22,6 +22,8 @@ COST = {"package": 1, "environment": 3, "python": 5, "container": 20, "driver": 
 """What a change costs: a package before a fresh environment, a container, a driver. Hardware is never changed."""
 PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14", "3.9")
 """The interpreters that a way may change to, those that most wheels are built for first."""
+BROUGHT = ("distribution", "build")
+"""Kinds of parts that stand in an environment, and come anew with another."""
 HOST = ("driver", "device")
 """Kinds of parts that no environment and no image brings."""
 
@@ -72,9 +74,9 @@ def _ran(given: Given, known: KnownSet, tables: Tables) -> Way:
     release = tables.release(engine, known.versions[engine]) if plain else None
     needs = {name: goal[name] for name in changes if name not in have and tables.kind(name) in HOST}
     way = Way(
-        versions={name: one for name, one in have.items() if name not in goal and name in tables.parts} | goal,
+        versions={name: one for name, one in have.items() if tables.kind(name) not in BROUGHT} | goal,
         changed={name: old for name, old in changes.items() if name not in needs},
-        needs=needs | _driver(release, {*have, *whole}, tables),
+        needs=needs | _driver(release, {*whole, *tables.parts} & {*whole, *have}, tables),
         installed=[name for name in goal if name not in tables.parts and name != engine],
         ranges={name: one for name, one in ranged(release).items() if name not in goal} if release else {},
         source=known.id,
@@ -90,7 +92,7 @@ def _ran(given: Given, known: KnownSet, tables: Tables) -> Way:
 
 
 def _driver(release: Release | None, told: set[str], tables: Tables) -> dict[str, str]:
-    """The driver that a release needs with the torch that it pins, where nothing is told of either."""
+    """The driver that a release needs with the torch that it pins, where the set tells neither, nor the machine."""
     torch = tables.release(TORCH, exact(release).get(TORCH, "")) if release else None
     oldest = tables.oldest_driver(torch.runtime, torch.runtime_version) if torch else ""
     return {"driver": oldest} if oldest and told.isdisjoint(("driver", TORCH)) else {}
@@ -153,8 +155,11 @@ def _joined(
         if wish.name in whole:
             if not wish.granted(whole[wish.name]):
                 return None
+        elif wish.name == TORCH:
+            return None
         elif rows := tables.releases.get(wish.name):
-            agreed = (one for one in rows if satisfies(one.version, pin) and _agrees(one, whole))
+            fits = (one for one in rows if tables.fits(one, given.makers) and satisfies(one.version, pin))
+            agreed = (one for one in fits if _agrees(one, whole))
             if (row := next(agreed, None)) is None:
                 return None
             added |= {row.package: row.version, **{name: one for name, one in exact(row).items() if name not in whole}}
@@ -310,8 +315,8 @@ def _priced(way: Way, tables: Tables) -> Way:
 def _cost(way: Way, tables: Tables) -> int:
     """What the changes of a way cost: of packages each where they are, and a fresh environment once."""
     moved = [name for name, old in way.changed.items() if old]
-    packages = sum(COST["package"] for name in moved if tables.kind(name) in ("distribution", "build"))
-    host = [name for name in moved if tables.kind(name) not in ("distribution", "build")]
+    packages = sum(COST["package"] for name in moved if tables.kind(name) in BROUGHT)
+    host = [name for name in moved if tables.kind(name) not in BROUGHT]
     if way.image:
         return COST["container"] + sum(COST["driver"] for name in host if tables.kind(name) in HOST)
     parts = sum(COST["python" if tables.kind(name) == "python" else "driver"] for name in host)

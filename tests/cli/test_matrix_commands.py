@@ -88,6 +88,8 @@ def test_ways_of_other_makers_ask_for_no_driver_of_nvidia(tmp_path, words):
         ("--want lmdeploy gpu=H100 driver=550.54.15 torch==2.8.0+cu126", "lmdeploy 0.18.0", "whl/cu126"),
         # one set grants all wishes
         ("--want vllm --want torch==2.8.0 gpu=H100", "torch 2.8.0", '"vllm==0.11.0"'),
+        ("--want torch==2.8.0 gpu=H100 vllm==0.19.1", "vllm 0.19.1 -> 0.11.0", '"vllm==0.11.0"'),
+        ("--want transformers>=5 gpu=H100 vllm==0.11.0", "vllm 0.11.0 -> 0.33.0", '"transformers=='),
         # interpreters for which there is a wheel, of torch as well
         ("--want torch gpu=H100 driver=580.95.05 python=3.9", "torch 2.8.0", '"torch==2.8.0"'),
         ("--want sglang gpu=H100 driver=580.95.05 python=3.14", "sglang 0.5.10.post1", '"sglang==0.5.10.post1"'),

@@ -109,7 +109,7 @@ def with_ways(
     notes += [words["several"].format(name=name) for name in several]
     if several or any(one.rule == STRANGE for one in verdict.reasons):
         return replace(verdict, notes=tuple(notes))
-    wishes = _named(wanted, view)
+    wishes = _named(wanted, view, tables)
     there = Given(
         {name: version for name, version in parts.items() if ", " not in version},
         frozenset(one.name for one in view.all(Component)),
@@ -147,12 +147,17 @@ def _summed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) < FEW else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
-def _named(wanted: Sequence[Wanted], view: Facts) -> list[Wanted]:
-    """The wishes; where no distribution is named the engine that is there, else torch."""
-    there = [one.name for one in view.all(Engine)] or ([TORCH] if view.package(TORCH) else [])
-    if not there and not any(one.name or one.model for one in wanted):
+def _named(wanted: Sequence[Wanted], view: Facts, tables: Tables) -> list[Wanted]:
+    """The wishes; where no engine is among them, and not a model alone is wished for, that which is there, too."""
+    engines = [one.name for one in view.all(Engine)]
+    there = engines or ([TORCH] if view.package(TORCH) else [])
+    wishes = [one for one in wanted if one.name or one.model]
+    if not there and not wishes:
         raise DiagError('nothing is wished for: name an engine or a model (--want "NAME>=1.2", --want model=NAME)')
-    return [one if one.name or one.model else one._replace(name=there[0]) for one in wanted]
+    if not wishes:
+        return [Wanted(there[0])]
+    alone = not any(one.name for one in wishes) or any(one.name in {*tables.releases} - {TORCH} for one in wishes)
+    return wishes if alone or not engines else [Wanted(engines[0], model=wishes[0].model), *wishes]
 
 
 def given(report: Report, found: Examined, output: Output, bounds: Bounds) -> None:
