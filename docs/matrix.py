@@ -15,10 +15,9 @@ from diag.cli.matrix import Wish, asked, with_ways
 from diag.engine import examine
 from diag.facts import KnownSet, MatrixVerdict
 from diag.matrix.verdict import verdicts
-from diag.render.words import WORDS
 from diag.sources import Asked
 from diag.suggest import rows
-from diag.ways import wishes
+from diag.wished import wishes
 
 PLACE = Path(__file__).parent / "matrix.md"
 GATHERED = Path(__file__).resolve().parents[1] / "tests/unit/known_bad.yaml"
@@ -110,7 +109,7 @@ def solved(wanted: tuple[str, ...], words: list[str]) -> MatrixVerdict:
     texts = asked(Wish(components=tuple(words))).texts
     found = examine(Asked(texts).captures(()), LOADED, CHECKS.values())
     verdict = next(verdicts(found.facts, found.results, CHECKS, language="en", today=TODAY))
-    return with_ways(verdict, found.facts, wishes(wanted), TABLES, decide=_decide(), words=WORDS["en"])
+    return with_ways(verdict, found.facts, wishes(wanted), TABLES, decide=_decide(), language="en")
 
 
 def _decide():  # type: ignore[no-untyped-def]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from contract.loaded import REPO
 from contract.shell import diag
 
 SITE = """\
@@ -62,7 +63,8 @@ def test_the_nearest_ways_have_commands(tmp_path):
     told = document(tmp_path, "suggest", "--want", "vllm>=0.20", "gpu=H100", "driver=535.161.08")
     first, *others = told["suggestions"]
     assert first["changes"][0].startswith("vllm 0.")
-    assert first["commands"][0].startswith("uv pip install")
+    assert first["commands"][-2:] == ["pip install uv", first["commands"][-1]]
+    assert first["commands"][-1].startswith("uv pip install")
     assert any("driver 535.161.08 -> 580.65.06 or newer" in one["changes"] for one in others)
     assert {one["level"] for one in told["suggestions"]} == {"allowed-by-metadata"}
 
@@ -72,6 +74,93 @@ def test_ways_of_other_makers_ask_for_no_driver_of_nvidia(tmp_path, words):
     told = document(tmp_path, "suggest", "--want", "vllm", *words.split())
     assert told["suggestions"]
     assert [one for way in told["suggestions"] for one in way["changes"] if "driver" in one] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "command"),
+    [
+        # what a release gives a range for is named as it was judged, and bounded where the newest is known to fail
+        ("--want lmdeploy gpu=H100 driver=550.54.15 torch==2.8.0", "lmdeploy 0.18.0", '"torch==2.8.0"'),
+        ("--want lmdeploy gpu=H100 driver=550.54.15", "torch 2.10.0", '"torch==2.10.0"'),
+        ("--want vllm==0.11.0 gpu=H100 driver=570.124.06", "vllm 0.11.0", '"transformers<5"'),
+        ("--want vllm==0.8.5.post1 gpu=A100 driver=570.124.06", "vllm 0.8.5.post1", '"transformers<4.54"'),
+        # another build of torch that stays comes from its own index
+        ("--want lmdeploy gpu=H100 driver=550.54.15 torch==2.8.0+cu126", "lmdeploy 0.18.0", "whl/cu126"),
+        # one set grants all wishes
+        ("--want vllm --want torch==2.8.0 gpu=H100", "torch 2.8.0", '"vllm==0.11.0"'),
+        ("--want torch==2.8.0 gpu=H100 vllm==0.19.1", "vllm 0.19.1 -> 0.11.0", '"vllm==0.11.0"'),
+        ("--want transformers>=5 gpu=H100 vllm==0.11.0", "vllm 0.11.0 -> 0.33.0", '"transformers=='),
+        # interpreters for which there is a wheel, of torch as well
+        ("--want torch gpu=H100 driver=580.95.05 python=3.9", "torch 2.8.0", '"torch==2.8.0"'),
+        ("--want sglang gpu=H100 driver=580.95.05 python=3.14", "sglang 0.5.10.post1", '"sglang==0.5.10.post1"'),
+        ("--want lmdeploy gpu=H100 driver=580.95.05 python=3.11", "lmdeploy 0.18.0", '"lmdeploy==0.18.0"'),
+        # the image for the device, and variables where they reach what runs
+        ("--want vllm==0.18.0 gpu=910C", "镜像", "quay.io/ascend/vllm-ascend:v0.18.0rc1-a3"),
+        ("--want vllm gpu=MI300X", "amd-aiter 0.1.12.post2", "-e VLLM_ROCM_USE_AITER=1 vllm/vllm-openai-rocm:v0.19.1"),
+        # a range that a pin names can be gone to
+        (
+            "--want vllm==0.18.0 gpu=910B3 torch==2.5.1 torch-npu==2.5.1 cann=8.5.1 python=3.11 transformers==5.0.0",
+            "torch-npu 2.5.1 -> 2.9.0",
+            '"torch-npu==2.9.0"',
+        ),
+        ("--want vllm gpu=C500 maca=3.8.0", "vllm-metax 0.22.0", ""),
+        ("--want vllm gpu=C500", "需要 maca 3.8.0", ""),
+        ("--want vllm gpu=C500 maca=3.8", "需要 maca 3.8.0", ""),
+        # what the engine of a plug-in leaves open is bounded as well
+        ("--want vllm-ascend==0.11.0rc2 gpu=910B", "vllm 0.11.0", '"transformers<5"'),
+    ],
+)
+def test_the_first_way_says_and_builds_what_was_judged(tmp_path, words, change, command):
+    first, *_ = document(tmp_path, "suggest", *words.split(), "--lang", "zh")["suggestions"]
+    assert any(one.startswith(change) for one in first["changes"])
+    assert command in "\n".join(first["commands"])
+    assert not any(word in one for one in first["changes"] for word in ("image", "needs", "newer"))
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (
+            "--want vllm gpu=H100 driver=550.54.15 torch==2.8.0+cu128",
+            ["vllm 0.19.1", "vllm 0.32.0+cu129", "vllm 0.33.0"],
+        ),
+        ("--want vllm gpu=K100_AI", ["vllm 0.18.1", "vllm 0.21.0"]),
+        ("--want sglang gpu=BW1000", ["sglang 0.5.11", "sglang 0.5.18"]),
+        ("--want model=GLM-5.2-FP8 gpu=8xH200", ["vllm 0.24.0", "sglang 0.5.14"]),
+    ],
+)
+def test_every_way_has_something_that_none_before_it_has(tmp_path, words, shown):
+    told = document(tmp_path, "suggest", *words.split())
+    assert [one["changes"][0] for one in told["suggestions"]] == shown
+
+
+def test_what_a_text_tells_is_changed_or_stays(tmp_path):
+    text = "vllm==0.8.5\ntransformers==5.1.0\nnumpy==2.2.6\n"
+    ways = document(tmp_path, "suggest", "gpu=A100", "--from", "-", text=text)["suggestions"]
+    assert ways[0]["changes"][0] == "transformers 5.1.0 -> 4.57.6"
+    assert ways[0]["commands"] == ['pip install "vllm==0.8.5" "transformers==4.57.6"']
+    assert all("transformers 5.1.0 -> " in "; ".join(one["changes"]) for one in ways)
+
+
+def test_what_an_engine_that_stays_has_brought_is_no_change(tmp_path):
+    told = document(tmp_path, "suggest", "gpu=H100", "driver=535.161.08", "vllm==0.33.0")
+    assert told["suggestions"][-1]["changes"] == ["driver 535.161.08 -> 580.65.06 or newer"]
+    assert told["suggestions"][-1]["commands"] == []
+
+
+def test_a_search_that_was_cut_short_says_so(tmp_path):
+    capture = REPO / "tests/captures/torch/collect-env-torch-1.7.0-rocm-3.7.txt"
+    told = document(tmp_path, "suggest", "--from", str(capture), "--want", "sglang", code=1)
+    assert "the search was cut short: not every set that might grant this was judged" in told["notes"]
+
+
+def test_uv_stands_in_an_environment_before_it_is_used(tmp_path):
+    for words in ("--want vllm==0.32.0 gpu=H100 driver=550.54.15", "--want vllm gpu=H100 python=3.9 driver=550.54.15"):
+        for way in document(tmp_path, "suggest", *words.split())["suggestions"]:
+            lines = way["commands"]
+            used = [number for number, one in enumerate(lines) if one.startswith("uv ")]
+            assert all("pip install uv" in lines[:number] for number in used)
+            assert all(lines[0] == "python3 -m venv .venv-new" or "python" in str(way["changes"]) for _ in used)
 
 
 def test_a_pre_release_is_a_way_where_no_final_one_grants_the_wish(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,20 @@ from diag.cli.opening import selected, today, within
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.settings import settings
 from diag.errors import DiagError
-from diag.facts import ComponentName, Engine, Facts, Level, MatrixVerdict, Origin, Platform, Reason, Suggestion
+from diag.facts import (
+    Component,
+    ComponentName,
+    Engine,
+    Facts,
+    Level,
+    MatrixVerdict,
+    Origin,
+    Package,
+    Platform,
+    Reason,
+    Suggestion,
+)
+from diag.facts.parts import parts_named
 from diag.facts.words import MOST, WORD
 from diag.finding import SEVERITIES
 from diag.matrix.verdict import STRANGE
@@ -28,10 +41,10 @@ from diag.plugins import Loaded
 from diag.render.words import WORDS
 from diag.report import Report
 from diag.suggest import Judge, judge, nearest, rows
+from diag.tables import TORCH, Tables
 from diag.versions import canonical, order, parse
-from diag.ways import TORCH, Tables, Wanted, wishes
+from diag.wished import Given, Wanted, wishes
 
-Words = Mapping[str, str]
 ONE = ("gpu", "driver", "python", "glibc")
 """Parts that a machine has one of, where a way is looked for."""
 FEW = 4
@@ -78,36 +91,55 @@ def suggested(report: Report, found: Examined, wanted: Sequence[Wanted], content
     tables = rows(found.loaded)
     checks = [one for one in found.loaded.checks.values() if one.verdict]
     decide = judge(found.loaded, checks, language=content.lang, today=today())
-    facts, words = found.examination.facts, WORDS[content.lang]
+    facts = found.examination.facts
     verdicts = [
-        with_ways(one, facts.within(one.origin.scope), wanted, tables, decide=decide, words=words)
+        with_ways(one, facts.within(one.origin.scope), wanted, tables, decide=decide, language=content.lang)
         for one in report.versions
     ]
     return replace(report, facts={**report.facts, "MatrixVerdict": to_builtins(verdicts)})
 
 
 def with_ways(
-    verdict: MatrixVerdict, view: Facts, wanted: Sequence[Wanted], tables: Tables, *, decide: Judge, words: Words
+    verdict: MatrixVerdict, view: Facts, wanted: Sequence[Wanted], tables: Tables, *, decide: Judge, language: str
 ) -> MatrixVerdict:
-    """A verdict with the ways that grant each wish, or with what refuses them."""
-    makers = frozenset(name for one in view.all(Platform) for name in one.present)
-    parts = {name: version for name, version in verdict.components.items() if ", " not in version}
+    """A verdict with the ways that grant all wishes, or with what refuses them."""
+    words, notes = WORDS[language], list(verdict.notes)
+    parts = told(verdict, view, tables)
+    several = [name for name in ONE if ", " in parts.get(name, "")]
+    notes += [words["several"].format(name=name) for name in several]
+    if several or any(one.rule == STRANGE for one in verdict.reasons):
+        return replace(verdict, notes=tuple(notes))
+    wishes = _named(wanted, view, tables)
+    there = Given(
+        {name: version for name, version in parts.items() if ", " not in version},
+        frozenset(one.name for one in view.all(Component)),
+        frozenset(name for one in view.all(Platform) for name in one.present),
+    )
+    ways, refused, cut = nearest(there, wishes, tables, decide, language)
+    for rule, names in refused.items():
+        notes.append(words["refused" if rule else "undecided"].format(rule=rule, names=_summed(names)))
+    notes += [words["cut"]] if cut else []
+    if not ways:
+        wish = " ".join(filter(None, (*(f"{one.name}{one.specifier}" for one in wishes), wishes[0].model)))
+        known = tables.releases.get(wishes[0].name, ())
+        newest = words["newest"].format(version=known[0].version) if known else ""
+        notes.append(words["no way"].format(wish=wish) + newest)
+    return replace(verdict, suggestions=tuple(ways), notes=tuple(notes))
+
+
+def told(verdict: MatrixVerdict, view: Facts, tables: Tables) -> dict[str, str]:
+    """What of a machine ways are made from: all parts, and the distributions that some row names, one device."""
+    parts = dict(verdict.components)
+    for name in tables.parts:
+        versions = dict.fromkeys(one.version for one in parts_named(view, name))
+        if name not in parts and versions:
+            parts[name] = ", ".join(versions)
+    for one in view.all(Package):
+        if one.version and one.name not in parts and tables.knows(one.name):
+            parts[one.name] = one.version
     if devices := view.devices():
         parts["gpu"] = devices[0].name or devices[0].architecture
-    ways, notes = [], list(verdict.notes)
-    several = [name for name in ONE if ", " in verdict.components.get(name, "")]
-    notes += [words["several"].format(name=name) for name in several]
-    strange = several or any(one.rule == STRANGE for one in verdict.reasons)
-    for wish in dict.fromkeys(_named(wanted, view)) if not strange else ():
-        nearby, refused = nearest(parts, wish, tables, makers, decide)
-        ways += nearby
-        for rule, names in refused.items():
-            notes.append(words["refused" if rule else "undecided"].format(rule=rule, names=_summed(names)))
-        if not nearby:
-            known = tables.releases.get(wish.name, ())
-            newest = words["newest"].format(version=known[0].version) if known else ""
-            notes.append(words["no way"].format(wish=f"{wish.name}{wish.specifier} {wish.model}".strip()) + newest)
-    return replace(verdict, suggestions=tuple(ways), notes=tuple(notes))
+    return parts
 
 
 def _summed(names: Sequence[str]) -> str:
@@ -115,12 +147,17 @@ def _summed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) < FEW else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
-def _named(wanted: Sequence[Wanted], view: Facts) -> list[Wanted]:
-    """The wishes; where no distribution is named the engine that is there, else torch."""
-    there = [one.name for one in view.all(Engine)] or ([TORCH] if view.package(TORCH) else [])
-    if not there and not any(one.name or one.model for one in wanted):
+def _named(wanted: Sequence[Wanted], view: Facts, tables: Tables) -> list[Wanted]:
+    """The wishes; where no engine is among them, and not a model alone is wished for, that which is there, too."""
+    engines = [one.name for one in view.all(Engine)]
+    there = engines or ([TORCH] if view.package(TORCH) else [])
+    wishes = [one for one in wanted if one.name or one.model]
+    if not there and not wishes:
         raise DiagError('nothing is wished for: name an engine or a model (--want "NAME>=1.2", --want model=NAME)')
-    return [one if one.name or one.model else one._replace(name=there[0]) for one in wanted]
+    if not wishes:
+        return [Wanted(there[0])]
+    alone = not any(one.name for one in wishes) or any(one.name in {*tables.releases} - {TORCH} for one in wishes)
+    return wishes if alone or not engines else [Wanted(engines[0], model=wishes[0].model), *wishes]
 
 
 def given(report: Report, found: Examined, output: Output, bounds: Bounds) -> None:

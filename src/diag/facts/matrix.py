@@ -95,17 +95,28 @@ class KnownSet(Reference, frozen=True, kw_only=True):
     note: dict[str, str] = field(default_factory=dict)
 
 
+class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An image of its own for some devices: what stands behind its tag, from which release on, and their names."""
+
+    suffix: str
+    since: str
+    gpu: tuple[str, ...]
+
+
 class Published(Reference, frozen=True, kw_only=True):
     """How each release of a distribution is published beside its default wheel.
 
-    `image` and the command `start` that starts it, for devices of `vendor`; the command `build` that installs the build
-    for another runtime, from release `since` on. `{version}`, `{image}`, `{build}` (`129` for 12.9) are to be filled.
-    `image_since` is the release from which the image asks the host for the runtime that the wheel is built for.
+    `image` and the command `start` that starts it, for devices of `vendor`, its `variants` for other devices, and the
+    parts that it `brings` itself; the command `build` that installs the build for another runtime, from release `since`
+    on. `{version}`, `{image}`, `{build}` (`129` for 12.9) are to be filled. `image_since` is the release from which the
+    image asks the host for the runtime that the wheel is built for.
     """
 
     package: str
     vendor: str
     image: str = ""
+    variants: tuple[Variant, ...] = ()
+    brings: tuple[str, ...] = ()
     start: str = ""
     build: str = ""
     since: str = ""
