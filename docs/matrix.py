@@ -11,7 +11,8 @@ import yaml
 from catalogue import kept
 
 from diag import plugins
-from diag.cli.matrix import Wish, asked, with_ways
+from diag.cli.matrix import Wish, asked
+from diag.cli.suggest import with_ways
 from diag.engine import examine
 from diag.facts import KnownSet, MatrixVerdict
 from diag.matrix.verdict import verdicts

@@ -134,10 +134,10 @@ def matrix_suggest(
     component: tuple[str, ...], output: Output, content: Content, bounds: Bounds, live: Live, **given: Any
 ) -> int:
     """Find the nearest sets that work, from COMPONENTs, a text (--from) or this host, and the commands to get there."""
-    from diag.cli import matrix
+    from diag.cli import matrix, suggest
 
     wish = matrix.Wish(components=component, seeks=True, **given)
-    return matrix.suggest(wish, output=output, content=content, bounds=bounds, live=live)
+    return suggest.suggest(wish, output=output, content=content, bounds=bounds, live=live)
 
 
 @matrix.command("show")

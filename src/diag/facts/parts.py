@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from diag.facts.bag import Facts
@@ -90,23 +91,32 @@ def brought(facts: Facts, name: str) -> list[Part]:
 
     Only where torch is built for the runtime that the pins are for, and no other maker stands here.
     """
+    for fact, release in _bringing(facts):
+        if exact := _pinned(release, name):
+            return [Part(name, exact, "distribution", fact, f"{release.package} {release.version}")]
+    return []
+
+
+@lru_cache(maxsize=1)
+def _bringing(facts: Facts) -> tuple[tuple[Fact, Release], ...]:
+    """The releases of which a plain installation brings what they pin, and what told of each."""
     asked = {one.origin for one in facts.all(Component)}
     told: list[tuple[Fact, str, str]] = [
         (one, one.name, one.version) for one in facts.all(Package) if one.origin in asked
     ]
     told += [(one, one.engine, one.version) for one in facts.all(LaunchArguments) if one.image]
-    rows: dict[str, list[Release]] = {}
-    for row in facts.all(Release) if told else ():
-        rows.setdefault(row.package, []).append(row)
+    names = {TORCH, *(name for _, name, _ in told)}
+    rows = [one for one in facts.all(Release) if one.package in names] if told else []
+    own, found = facts.package(TORCH), []
     for fact, package, version in told:
-        release = next((row for row in rows.get(package, ()) if same(row.version, version)), None)
-        own = facts.package(TORCH)
-        build = own.version if own else _pinned(release, TORCH)
-        torch = next((row for row in rows.get(TORCH, ()) if same(row.version, build)), None) if build else None
-        for one in filter(None, (release, torch)):
-            if (exact := _pinned(one, name)) and _default(facts, torch or one):
-                return [Part(name, exact, "distribution", fact, f"{one.package} {one.version}")]
-    return []
+        release = _release(rows, package, version)
+        torch = _release(rows, TORCH, own.version if own else _pinned(release, TORCH))
+        found += [(fact, one) for one in (release, torch) if one and _default(facts, torch or one)]
+    return tuple(found)
+
+
+def _release(rows: list[Release], package: str, version: str) -> Release | None:
+    return next((one for one in rows if version and one.package == package and same(one.version, version)), None)
 
 
 def _pinned(release: Release | None, name: str) -> str:
