@@ -17,8 +17,8 @@ from diag.engine import examine
 from diag.facts import KnownSet, MatrixVerdict
 from diag.matrix.verdict import verdicts
 from diag.sources import Asked
-from diag.suggest import rows
-from diag.wished import wishes
+from diag.ways.nearest import rows
+from diag.ways.wished import wishes
 
 PLACE = Path(__file__).parent / "matrix.md"
 GATHERED = Path(__file__).resolve().parents[1] / "tests/unit/known_bad.yaml"
@@ -114,7 +114,7 @@ def solved(wanted: tuple[str, ...], words: list[str]) -> MatrixVerdict:
 
 
 def _decide():  # type: ignore[no-untyped-def]
-    from diag.suggest import judge
+    from diag.ways.nearest import judge
 
     return judge(LOADED, list(CHECKS.values()), language="en", today=TODAY)
 

@@ -15,8 +15,8 @@ from diag.facts import KnownSet, MatrixVerdict, Release
 from diag.matrix.known import alike
 from diag.matrix.verdict import verdicts
 from diag.sources import Asked, Paste
-from diag.suggest import rows
 from diag.versions import numbers
+from diag.ways.nearest import rows
 
 TODAY = dt.date(2026, 11, 30)
 TABLES = rows(LOADED)

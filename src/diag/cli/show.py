@@ -17,10 +17,10 @@ from diag.cli.options import Bounds
 from diag.errors import DiagError
 from diag.facts import DeviceModel, KnownSet, Release, TorchArchitectures, Vendor
 from diag.plugins import Loaded
-from diag.suggest import rows
-from diag.tables import Tables
 from diag.text import matches
 from diag.versions import canonical, satisfies
+from diag.ways.nearest import rows
+from diag.ways.tables import Tables
 
 PIPED = 200
 """Columns of a table that goes into a pipe."""

@@ -17,9 +17,9 @@ from diag.facts.parts import parts_named
 from diag.matrix.verdict import STRANGE
 from diag.render.words import WORDS
 from diag.report import Report
-from diag.suggest import Judge, judge, nearest, rows
-from diag.tables import TORCH, Tables
-from diag.wished import Given, Wanted, wishes
+from diag.ways.nearest import Judge, judge, nearest, rows
+from diag.ways.tables import TORCH, Tables
+from diag.ways.wished import Given, Wanted, wishes
 
 ONE = ("gpu", "driver", "python", "glibc")
 """Parts that a machine has one of, where a way is looked for."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from diag.facts import KnownSet, Published, Release
-from diag.tables import TORCH, Tables, exact, ranged
 from diag.versions import local, public
-from diag.wished import Way
+from diag.ways.tables import TORCH, Tables, exact, ranged
+from diag.ways.wished import Way
 
 WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {

@@ -18,15 +18,15 @@ from packaging.version import Version
 
 from diag import engine
 from diag.check import Check
-from diag.commands import commands, told
 from diag.facts import MatrixVerdict, Reason, Reference, Suggestion
 from diag.matrix.verdict import verdicts
 from diag.plugins import Loaded
 from diag.sources import Asked
-from diag.tables import Tables, Versions
 from diag.versions import numbers, parse, satisfies
-from diag.ways import COST, ways
-from diag.wished import Given, Wanted, Way
+from diag.ways.commands import commands, told
+from diag.ways.enumerated import COST, ways
+from diag.ways.tables import Tables, Versions
+from diag.ways.wished import Given, Wanted, Way
 
 GOOD = ("verified", "reported", "allowed-by-metadata")
 BAD = ("known-bad", "metadata-conflict")

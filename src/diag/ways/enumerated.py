@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from diag.facts import KnownSet, Release, Vendor
 from diag.matrix.known import alike
-from diag.tables import PINNED, TORCH, Tables, Versions, exact, is_on, ranged
 from diag.versions import at_least, local, numbers, public, same, satisfies, within
-from diag.wished import Given, Wanted, Way
+from diag.ways.tables import PINNED, TORCH, Tables, Versions, exact, is_on, ranged
+from diag.ways.wished import Given, Wanted, Way
 
 COST = {"package": 1, "environment": 3, "python": 5, "container": 20, "driver": 400}
 """What a change costs: a package before a fresh environment, a container, a driver. Hardware is never changed."""
