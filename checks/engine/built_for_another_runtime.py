@@ -20,6 +20,7 @@ import shlex
 from collections.abc import Iterator
 
 from diag.api import (
+    RAN,
     Answer,
     Component,
     EngineState,
@@ -50,8 +51,6 @@ PINNED = expression(r"==[\w.]+")
 CALLED = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU"}
 UPSTREAM = ("nvidia", "amd", "intel")
 """Makers for whose devices the engines publish builds themselves."""
-RAN = ("memory.kv-cache", "kv.tokens", "kv.blocks", "kv.concurrency", "seconds.graphs")
-"""What an engine prints once its model ran on the device."""
 
 ASKED = "$ diag matrix check "
 FROZEN_CU129 = "torch==2.11.0+cu129\nvllm==0.21.0\n"

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from diag.api import (
     JETSON,
+    RAN,
     Accelerator,
     Answer,
     Component,
@@ -58,8 +59,6 @@ from diag.api import (
 
 RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?")
 PINNED = expression(r"==[\w.]+")
-RAN = ("memory.kv-cache", "kv.tokens", "kv.blocks", "kv.concurrency", "seconds.graphs")
-"""What an engine prints once its model ran on the device."""
 LIST = "TORCH_CUDA_ARCH_LIST"
 
 ENV_5080 = """\

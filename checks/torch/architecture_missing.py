@@ -26,6 +26,7 @@ from fnmatch import fnmatchcase
 
 from diag.api import (
     JETSON,
+    RAN,
     Accelerator,
     Answer,
     Component,
@@ -142,8 +143,6 @@ CALLED = {"cuda": "CUDA", "rocm": "ROCm"}
 TOLD = "the list that this torch tells"
 POSING = "HSA_OVERRIDE_GFX_VERSION"
 RELEASED = expression(r"(?:\d+\.\d+\.\d+(?:\+(?:cu|rocm)\d+(?:\.\d+)*)?)?")
-RAN = ("memory.kv-cache", "kv.tokens", "kv.blocks", "kv.concurrency", "seconds.graphs")
-"""What an engine prints once its model ran on the device."""
 SHOWN = 3
 """How many builds are named that would do."""
 

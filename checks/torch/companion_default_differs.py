@@ -194,8 +194,9 @@ def _torch(facts: Facts) -> tuple[str, Built | None]:
             continue
         if build.inferred:
             return build.version, _default(facts, build.version, f"=={public(build.version)}", build)
-        if build.backend_version and build.origin not in asked:
-            return build.version, Built(minor(build.backend_version), build)
+        # A wheel's own report names its CUDA in the version; one that does not is of conda, a distribution or its user.
+        if build.origin not in asked:
+            return (build.version, Built(cuda, build)) if (cuda := _named(build.version)) else ("", None)
     # A word that names the CUDA version of the set speaks of its other parts, too.
     if package is None or any(one.backend for one in facts.all(TorchBuild)):
         return "", None

@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from diag.api import (
+    RAN,
     Accelerator,
     Answer,
     Component,
     DeviceModel,
+    EngineState,
     Evidence,
     Facts,
     Finding,
@@ -199,6 +201,8 @@ def _posed(facts: Facts, vendor: str) -> bool:
 
 def _open(facts: Facts, torch: Package) -> str:
     """Why it may be another wheel of this version; empty where somebody asks about it, or the list has no library."""
+    if any(one.name in RAN for one in facts.all(EngineState)):
+        return "an engine ran with it on this machine"
     if any(one.origin == torch.origin for one in facts.all(Component)):
         return ""
     if torch.installer == "conda":

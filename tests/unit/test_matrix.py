@@ -233,6 +233,39 @@ def test_a_model_is_the_one_of_a_set_but_for_size_format_and_date(asked, known, 
     assert alike(asked, known) is is_it
 
 
+OF_CONDA = """\
+PyTorch version: 2.2.2
+CUDA used to build PyTorch: 11.8
+OS: Ubuntu 22.04.4 LTS (x86_64)
+[pip3] torch==2.2.2
+[pip3] torchvision==0.17.2
+[conda] pytorch 2.2.2 py3.10_cuda11.8_cudnn8.7.0_0 pytorch
+[conda] torchvision 0.17.2 py310_cu118 pytorch
+"""
+OF_SGLANG = """\
+docker run --gpus all --ipc=host lmsysorg/sglang:v0.5.1 python3 -m sglang.launch_server --model-path m
+$ diag matrix check gpu=A100 driver=535.183.06
+"""
+RAN_ON_ARM = """\
+$ diag matrix check gpu=GH200
+$ diag matrix check torch==2.8.0 vllm==0.11.0 driver=570.124.06
+INFO 05-26 21:34:12 [kv_cache_utils.py:1710] GPU KV cache size: 396,928 tokens
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (OF_CONDA, "torch/companion-default-differs"),
+        (OF_SGLANG, "matrix/engines/sgl-kernel-02-driver-before-550"),
+        (RAN_ON_ARM, "torch/plain-wheel-without-cuda"),
+    ],
+    ids=["conda", "compat", "ran"],
+)
+def test_what_may_well_work_is_no_fault(text, rule):
+    assert rule not in [one.rule for one in pasted(text).reasons if one.verdict == "known-bad"]
+
+
 def test_limits_are_told():
     old = judged("vllm==0.33.0", today=TODAY + dt.timedelta(days=200))
     assert [note for note in old.notes if "200 days ago" in note]

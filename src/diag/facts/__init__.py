@@ -23,7 +23,7 @@ from diag.facts.device import (
     SeenBy,
     pci_address,
 )
-from diag.facts.engine import STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
+from diag.facts.engine import RAN, STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
 from diag.facts.host import (
     CacheFolder,
     Clock,
@@ -82,6 +82,7 @@ from diag.facts.text import How, Text, Unavailable
 __all__ = [
     "JETSON",
     "LEVELS",
+    "RAN",
     "READINGS",
     "STATES",
     "Accelerator",

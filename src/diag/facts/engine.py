@@ -59,6 +59,8 @@ class EngineState(Passing, frozen=True, kw_only=True):
     rank: str = ""
 
 
+RAN = ("memory.kv-cache", "kv.tokens", "kv.blocks", "kv.concurrency", "seconds.graphs")
+"""What an engine prints once its model ran on the device."""
 STATES = {
     "memory.weights": "memory that the weights take",
     "memory.activation": "peak of activations while profiling",

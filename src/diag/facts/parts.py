@@ -21,7 +21,7 @@ from diag.facts.host import Host
 from diag.facts.matrix import Component, ComponentName, Release
 from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
 from diag.text import matches
-from diag.versions import canonical, count, parse, public, same, satisfies, within
+from diag.versions import canonical, count, local, parse, public, same, satisfies, within
 
 EARLY = re.compile(r"\d(?:a|b|rc|\.dev)\d")
 """A range that names a version before a release means such versions."""
@@ -116,7 +116,8 @@ def _bringing(facts: Facts) -> tuple[tuple[Fact, Release], ...]:
 
 
 def _release(rows: list[Release], package: str, version: str) -> Release | None:
-    return next((one for one in rows if version and one.package == package and same(one.version, version)), None)
+    own = bool(version) and not (local(version) and not local(version).startswith("cu"))
+    return next((one for one in rows if own and one.package == package and same(one.version, version)), None)
 
 
 def _pinned(release: Release | None, name: str) -> str:

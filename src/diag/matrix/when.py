@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 
 from diag.facts import (
     Accelerator,
+    Driver,
     Fact,
     Facts,
     LaunchArguments,
@@ -27,6 +28,11 @@ from diag.text import matches
 from diag.versions import public, within
 
 CAPABILITY = re.compile(r"sm_([0-9]{1,3})([0-9])[a-z]?")
+UNSET = "unset"
+"""The value that a variable has in a condition which asks that nothing tells of it."""
+RELEASED = re.compile(r"[0-9]+(?:\.[0-9]+)*(?:\.?(?:post|rc)[0-9]+)?(?:\+cu[0-9]{3})?")
+"""A version as the package index has it, for any build of the maker's own."""
+
 ABSENT = "absent"
 """The value that a flag or a variable has in a condition which asks that it is not set."""
 
@@ -50,6 +56,8 @@ class When(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     flags: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     differs: tuple[str, ...] = ()
+    compat: dict[str, str] = field(default_factory=dict)
+    released: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, stated in self.versions.items():
@@ -75,6 +83,10 @@ class When(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             yield self._devices(facts, about)
         if self.model:
             yield _model(facts, self.model)
+        for name, version in self.compat.items():
+            yield _compat(facts, name, version)
+        for name in self.released:
+            yield _released(facts, name)
         for name, pattern in self.flags.items():
             yield _flag(facts, name, pattern)
         for name, pattern in self.variables.items():
@@ -152,6 +164,24 @@ def _model(facts: Facts, patterns: tuple[str, ...]) -> Answer:
     return Answer(False) if told else Answer(None, unknown="the model is not told")
 
 
+def _compat(facts: Facts, name: str, version: str) -> Answer:
+    """Whether the driver's own library is loaded: none of a part that stands in its place with this or a newer one."""
+    offers = [part.version for part in parts_named(facts, name)]
+    offers += [one.offers for one in facts.all(Driver) if one.offers]
+    if any(within(one, f">={version}") for one in offers):
+        return Answer(False)
+    images = not offers and any(one.image for one in facts.all(LaunchArguments))
+    return Answer(None, unknown=f"whether the image brings {name} is not told") if images else Answer(True)
+
+
+def _released(facts: Facts, name: str) -> Answer:
+    """Whether the version is one that the package index has, no build of another maker or of one's own."""
+    told = parts_named(facts, name)
+    return Answer(
+        any(RELEASED.fullmatch(part.version) for part in told) if told else None, unknown=f"{name} is not told"
+    )
+
+
 def _flag(facts: Facts, name: str, pattern: str) -> Answer:
     launches = [one for one in facts.all(LaunchArguments) if one.subcommand == "serve"]
     for launch in launches:
@@ -166,6 +196,8 @@ def _flag(facts: Facts, name: str, pattern: str) -> Answer:
 def _variable(facts: Facts, name: str, pattern: str) -> Answer:
     setting = facts.environment().get(name)
     whole = facts.listing("environment")
+    if pattern == UNSET:
+        return Answer(setting is None)
     if pattern == ABSENT:
         if setting:
             return Answer(False)
