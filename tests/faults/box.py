@@ -105,7 +105,10 @@ def surroundings(fault: Fault, box: Path) -> dict[str, str]:
 
 
 def waited(fault: Fault, box: Path) -> tuple[int, int]:
-    """Run diag to its end: the exit code, and the most memory of one process in KiB."""
+    """Run diag to its end: the exit code, and the most memory of one process in KiB.
+
+    No less than that of the process that runs the tests: the kernel hands its peak on to what it starts.
+    """
     diag = (sys.executable, *(filled(one, box) for one in (*fault.program, *fault.command, *fault.options)))
     becoming = '"$@"\ncode=$?\n' + fault.after + "\nexit $code" if fault.after else 'exec "$@"'
     apart = (shutil.which("unshare") or "", "-m") if "a mount namespace" in fault.needs else ()
