@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from json import dumps
 from pathlib import Path
 
 from msgspec import json
@@ -104,31 +105,44 @@ def surroundings(fault: Fault, box: Path) -> dict[str, str]:
     return {name: filled(value, box) for name, value in asked.items() if value is not None}
 
 
-def waited(fault: Fault, box: Path) -> tuple[int, int]:
-    """Run diag to its end: the exit code, and the most memory of one process in KiB.
+BROKER = """
+import json, os, sys, time
+telling, (command, environment, patience) = int(sys.argv[1]), json.loads(sys.argv[2])
+os.set_inheritable(telling, False)
+started = os.posix_spawn(command[0], command, environment)
+end = time.monotonic() + patience
+while not (ended := os.wait4(started, os.WNOHANG))[0]:
+    if time.monotonic() > end:
+        os.kill(started, 9)
+    time.sleep(0.01)
+os.write(telling, json.dumps([os.waitstatus_to_exitcode(ended[1]), ended[2].ru_maxrss]).encode())
+"""
+"""What starts diag and waits for it: small, for the kernel hands the peak of a process on to what it starts."""
 
-    No less than that of the process that runs the tests: the kernel hands its peak on to what it starts.
-    """
+
+def waited(fault: Fault, box: Path) -> tuple[int, int]:
+    """Run diag to its end: the exit code, and the most memory of one process in KiB."""
     diag = (sys.executable, *(filled(one, box) for one in (*fault.program, *fault.command, *fault.options)))
     becoming = '"$@"\ncode=$?\n' + fault.after + "\nexit $code" if fault.after else 'exec "$@"'
     apart = (shutil.which("unshare") or "", "-m") if "a mount namespace" in fault.needs else ()
     script = filled(f"{fault.before}\n{becoming}", box)
-    with (box / "out").open("wb") as out, (box / "err").open("wb") as err:
-        process = subprocess.Popen(
-            (*apart, "/bin/sh", "-c", script, "sh", *diag),
+    command = [*apart, "/bin/sh", "-c", script, "sh", *diag]
+    plan = dumps((command, surroundings(fault, box), PATIENCE))  # names that are no text, too
+    reading, writing = os.pipe()
+    with (box / "out").open("wb") as out, (box / "err").open("wb") as err, open(reading, "rb") as told:
+        broker = subprocess.Popen(
+            (sys.executable, "-I", "-S", "-c", BROKER, str(writing), plan),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            env=surroundings(fault, box),
             cwd=box / "cwd",
+            pass_fds=(writing,),
         )
-    end = time.monotonic() + PATIENCE
-    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
-        if time.monotonic() > end:
-            process.kill()
-        time.sleep(0.01)
-    process.returncode = os.waitstatus_to_exitcode(ended[1])
-    return process.returncode, ended[2].ru_maxrss
+        os.close(writing)
+        ended = told.read()
+        broker.wait()
+    code, peak = json.decode(ended, type=tuple[int, int])
+    return code, peak
 
 
 def listing(box: Path) -> dict[str, int]:

@@ -47,7 +47,7 @@ class Fault:
     outlives: str = ""
     """A word in the command line of the process that outlives the run."""
     seconds: float = 9.0
-    mib: int = 800
+    mib: int = 400
 
     def told(self) -> str:
         """What comes of it, for a reader."""
