@@ -41,13 +41,13 @@ from diag.api import (
     expression,
     local,
     numbers,
+    present_makers,
     public,
     same,
 )
 
 RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?(?:\+cu\d{3})?")
 BUILT = expression(r"cu(\d{2})(\d)")
-PINNED = expression(r"==[\w.]+")
 CALLED = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU"}
 UPSTREAM = ("nvidia", "amd", "intel")
 """Makers for whose devices the engines publish builds themselves."""
@@ -59,7 +59,7 @@ FROZEN_ALIKE = "torch==2.11.0+cu129\nvllm==0.26.0+cu129\n"
 
 def _stack(facts: Facts) -> str:
     """Why the builds may be those of another maker, whose devices or software stand here; empty where none does."""
-    present = {name for one in facts.all(Platform) for name in one.present}
+    present = present_makers(facts)
     packages = {one.name for one in facts.all(Package)}
     makers = (one for one in facts.all(Vendor) if one.vendor not in UPSTREAM)
     maker = next((one.vendor for one in makers if one.vendor in present or packages & set(one.packages)), "")
@@ -239,9 +239,7 @@ def _install(facts: Facts, package: Package, fitting: str) -> str:
 
 def _brings(facts: Facts, release: Release) -> bool:
     """Whether the torch that a plain installation brings is for the runtime of the release's default build."""
-    pinned = release.pins["torch"]
-    version = pinned.removeprefix("==") if PINNED.fullmatch(pinned) else ""
-    rows = [one for one in facts.all(Release) if (one.package, one.version) == ("torch", version)]
+    rows = [one for one in facts.all(Release) if (one.package, one.version) == ("torch", release.pinned("torch"))]
     return any(numbers(one.runtime_version)[:1] == numbers(release.runtime_version)[:1] for one in rows)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from diag.api import Fact, Facts, LaunchArguments, Release, TorchBuild, deduction, expression
 
-PINNED = expression(r"==[\w.]+")
 TAG = expression(
     r":v?(?P<version>[0-9][0-9.a-z]*)(?:-cu(?P<major>\d{2})(?P<minor>\d))?(?:-(?:ubuntu|x86_64|aarch64)\w*)?$"
 )
@@ -26,8 +25,7 @@ def image_torch(facts: Facts) -> Iterator[Fact]:
     for launch in facts.all(LaunchArguments):
         tag = TAG.search(launch.image)
         release = rows.get((launch.engine, launch.version)) if tag and tag["version"] == launch.version else None
-        pinned = release.pins.get("torch", "") if release else ""
-        torch = rows.get(("torch", pinned.removeprefix("=="))) if PINNED.fullmatch(pinned) else None
+        torch = rows.get(("torch", release.pinned("torch"))) if release else None
         named = f"{tag['major']}.{tag['minor']}" if tag and tag["major"] else ""
         if torch and torch.runtime and release:
             builds[torch.version] = TorchBuild(

@@ -52,13 +52,13 @@ from diag.api import (
     expression,
     minor,
     numbers,
+    posed,
     runs_on,
     same,
     satisfies,
 )
 
 RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?")
-PINNED = expression(r"==[\w.]+")
 LIST = "TORCH_CUDA_ARCH_LIST"
 
 ENV_5080 = """\
@@ -219,18 +219,11 @@ def _not_judged(facts: Facts, told: Told) -> str:
         return "it ran on this machine"
     if LIST in facts.environment():
         return f"{LIST} is set, so it may have been compiled here"
-    if _posed(facts) or any("Windows" in one.os for one in facts.all(Host)):
+    if posed(facts, "nvidia") or any("Windows" in one.os for one in facts.all(Host)):
         return "its wheels are not the project's own"
     if isinstance(told.fact, LaunchArguments) and not _published(facts, told, told.fact.image):
         return "the image is not the project's own for the default runtime"
     return "" if _default(facts, told) else "torch is built for another runtime, so another build may be meant"
-
-
-def _posed(facts: Facts) -> bool:
-    """Whether another maker's devices or software stand here that pose as these."""
-    packages = {one.name for one in facts.all(Package)}
-    software = any(one.poses_as == "nvidia" and packages & set(one.packages) for one in facts.all(Vendor))
-    return software or any("nvidia" in one.poses_as for one in facts.all(Platform))
 
 
 def _published(facts: Facts, told: Told, image: str) -> bool:
@@ -312,8 +305,7 @@ def _fitting(facts: Facts, told: Told, architecture: str) -> str:
 
 def _torch_runs(facts: Facts, release: Release, architecture: str) -> bool:
     """Whether the default build of the torch that a release pins holds code for an architecture."""
-    pinned = release.pins.get("torch", "")
-    version = pinned.removeprefix("==") if PINNED.fullmatch(pinned) else ""
+    version = release.pinned("torch")
     torch = next((one for one in facts.all(Release) if one.package == "torch" and one.version == version), None)
     if torch is None:
         return False

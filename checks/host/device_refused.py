@@ -32,6 +32,7 @@ from diag.api import (
     Vendor,
     check,
     expression,
+    present_makers,
 )
 
 DENIED = expression(r"(?P<path>/dev/[\w/]{2,40})\S* .{0,40}Permission denied|Insufficient Permissions")
@@ -169,7 +170,7 @@ def _node(facts: Facts, path: str) -> DeviceNode | None:
 
 def _nodes(facts: Facts) -> list[DeviceNode]:
     """The device files that the makers of this machine open."""
-    present = {name for one in facts.all(Platform) for name in one.present}
+    present = present_makers(facts)
     present = present - INTEGRATED or present
     makers = [one for one in facts.all(Vendor) if one.vendor in present] or list(facts.all(Vendor))
     patterns = {pattern for one in makers for pattern in (one.container_nodes if present else one.nodes)}

@@ -44,7 +44,6 @@ from diag.api import (
 
 BRACKETED = expression(r"\w[\w .-]* \[(?P<name>\w[^\[\]/]*)\]")
 """A device as the table of PCI ids has it: the chip, and the model in brackets where it is one."""
-PINNED = expression(r"==[\w.]+")
 CUDA = expression(r"cu(\d{2})(\d)")
 MOST = 64
 """Devices that are told of one word: what is judged is the same for each."""
@@ -166,10 +165,10 @@ def _planned(facts: Facts, rows: Mapping[tuple[str, str], Release]) -> tuple[str
         release = next(
             (row for (name, known), row in rows.items() if name == one.name and same(known, one.version)), None
         )
-        pinned = release.pins.get("torch", "") if release else ""
-        if pinned and not PINNED.fullmatch(pinned):
-            fitting = [known for name, known in rows if name == "torch" and satisfies(known, pinned)]
-            return max(fitting, key=numbers, default=""), one, f"the newest that {one.name} {one.version} allows"
-        if PINNED.fullmatch(pinned):
-            return pinned.removeprefix("=="), one, f"as {one.name} {one.version} pins it"
+        if release is None or "torch" not in release.pins:
+            continue
+        if pinned := release.pinned("torch"):
+            return pinned, one, f"as {one.name} {one.version} pins it"
+        fitting = [known for name, known in rows if name == "torch" and satisfies(known, release.pins["torch"])]
+        return max(fitting, key=numbers, default=""), one, f"the newest that {one.name} {one.version} allows"
     return "", None, ""

@@ -44,6 +44,7 @@ from diag.api import (
     expression,
     local,
     parts_named,
+    present_makers,
     public,
     same,
 )
@@ -168,7 +169,7 @@ def _judged(facts: Facts, engine: Engine | Package, asks: list[Asks]) -> Iterato
         yield _fits(engine, [one for one, _ in pairs], ("met", "均满足"))
     elif asks and facts.first(Component):
         yield _fits(engine, asks, ("what is asked about has none of these", "所询问的组合未给出这些版本"))
-    elif (makers := _makers(facts)) and not makers & {"nvidia"} and engine.name in ENGINES:
+    elif (makers := present_makers(facts)) and not makers & {"nvidia"} and engine.name in ENGINES:
         yield Undecided(
             reason=f"what {engine.name} {engine.version} published is for CUDA: on {' and '.join(sorted(makers))} "
             "its plug-in or the maker's own build decides"
@@ -207,10 +208,6 @@ def _plugins(facts: Facts) -> list[Package]:
     """The installed plug-ins: what has releases that override pins of an engine."""
     names = {one.package for one in facts.all(Release) if one.overrides}
     return [one for one in facts.all(Package) if one.name in names]
-
-
-def _makers(facts: Facts) -> set[str]:
-    return {name for one in facts.all(Platform) for name in one.present}
 
 
 def _pairs(facts: Facts, plugin: Package) -> list[Asks]:
@@ -263,7 +260,7 @@ def _for_cuda(facts: Facts, engine: Engine | Package) -> bool:
     """Whether it is a release of the engine, and nothing tells of another build than that for CUDA."""
     torch = facts.package("torch")
     backends = {one.backend for one in facts.all(TorchBuild) if one.backend}
-    cuda = backends <= {"cuda"} and _makers(facts) <= {"nvidia"} and not (torch and _other(local(torch.version)))
+    cuda = backends <= {"cuda"} and present_makers(facts) <= {"nvidia"} and not (torch and _other(local(torch.version)))
     return cuda and bool(RELEASED.fullmatch(engine.version))
 
 

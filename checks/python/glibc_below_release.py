@@ -39,11 +39,11 @@ from diag.api import (
     expression,
     local,
     numbers,
+    present_makers,
     public,
     same,
 )
 
-PINNED = expression(r"==[\w.]+")
 RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?")
 PYTORCH = expression(r"(?:cu|rocm)\d[\d.]*")
 """Local parts of PyTorch's own builds, whose wheels are tagged as the default one is."""
@@ -167,8 +167,7 @@ def _wheels(facts: Facts) -> Iterator[Wheel]:
         if (package.origin, package.name) not in asked or not _from_index(facts, package):
             continue
         own = _release(facts, package.name, package.version)
-        pinned = own.pins.get("torch", "") if own and not torch else ""
-        brought = _release(facts, "torch", pinned.removeprefix("==")) if PINNED.fullmatch(pinned) else None
+        brought = _release(facts, "torch", own.pinned("torch")) if own and not torch else None
         yield from (Wheel(package, one) for one in (own, brought) if one and one.glibc)
 
 
@@ -178,7 +177,7 @@ def _release(facts: Facts, name: str, version: str) -> Release | None:
 
 def _from_index(facts: Facts, package: Package) -> bool:
     """Whether a plain installation would take the wheel of the index, which is for CUDA where it is an engine's."""
-    makers = {name for one in facts.all(Platform) for name in one.present}
+    makers = present_makers(facts)
     if package.name == "torch":
         built = local(package.version)
         return makers <= {"nvidia", "amd", "intel"} and (not built or bool(PYTORCH.fullmatch(built)))
@@ -231,8 +230,7 @@ def _fitting(facts: Facts, asks: Package, host: Host) -> str:
 
 
 def _torch_fits(facts: Facts, release: Release, host: Host) -> bool:
-    pinned = release.pins.get("torch", "")
-    torch = _release(facts, "torch", pinned.removeprefix("==")) if PINNED.fullmatch(pinned) else None
+    torch = _release(facts, "torch", release.pinned("torch"))
     return release.package == "torch" or (torch is not None and _fits(torch, host))
 
 

@@ -47,6 +47,7 @@ from diag.api import (
     machines_of,
     minor,
     numbers,
+    posed,
     public,
     same,
     satisfies,
@@ -156,10 +157,10 @@ class Built(NamedTuple):
 )
 def companion_default_differs(facts: Facts) -> Iterator[Answer]:
     """Compare what one names with the default build of the other."""
-    version, own = _torch(facts)
     if reason := _elsewhere(facts):
         yield Undecided(reason=reason)
         return
+    version, own = _torch(facts)
     judged = False
     for companion in filter(None, map(facts.package, COMPANIONS)) if own else ():
         other = _companion(facts, companion, version)
@@ -178,9 +179,7 @@ def _elsewhere(facts: Facts) -> str:
     elsewhere = any("Windows" in one.os or "mac" in one.os for one in facts.all(Host))
     if elsewhere or machines_of(facts, devices(facts)) - {X86}:
         return "the package index serves other builds for this machine"
-    packages = {one.name for one in facts.all(Package)}
-    posing = any(one.poses_as and packages & {*one.packages} for one in facts.all(Vendor))
-    return "another maker's build" if posing or any(one.poses_as for one in facts.all(Platform)) else ""
+    return "another maker's build" if posed(facts) else ""
 
 
 def _torch(facts: Facts) -> tuple[str, Built | None]:

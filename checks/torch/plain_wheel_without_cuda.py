@@ -43,6 +43,7 @@ from diag.api import (
     expression,
     machines_of,
     plain_wheel,
+    posed,
 )
 
 RELEASED = expression(r"\d+(?:\.\d+)+")
@@ -163,7 +164,7 @@ def plain_wheel_without_cuda(facts: Facts) -> Iterator[Answer]:
     row, machines = plain_wheel(facts, torch.version, listed), machines_of(facts, listed)
     if not machines:
         yield Undecided(reason="of which architecture the host's processor is is not told")
-    elif row is None or row.backend != "cpu" or _told(facts) or _posed(facts, row.vendor):
+    elif row is None or row.backend != "cpu" or _told(facts) or posed(facts, row.vendor):
         return
     elif reason := _open(facts, torch):
         yield Undecided(reason=reason)
@@ -190,13 +191,6 @@ def plain_wheel_without_cuda(facts: Facts) -> Iterator[Answer]:
 def _told(facts: Facts) -> bool:
     """Whether a text tells what torch was built for."""
     return any((one.backend and not one.inferred) or one.architectures for one in facts.all(TorchBuild))
-
-
-def _posed(facts: Facts, vendor: str) -> bool:
-    """Whether another maker's devices or software stand here that pose as this one's."""
-    packages = {one.name for one in facts.all(Package)}
-    software = any(one.poses_as == vendor and packages & set(one.packages) for one in facts.all(Vendor))
-    return software or any(vendor in one.poses_as for one in facts.all(Platform))
 
 
 def _open(facts: Facts, torch: Package) -> str:

@@ -12,7 +12,8 @@ from diag.cli.matrix import Wish, given, judged, summed
 from diag.cli.opening import today, within
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.errors import DiagError
-from diag.facts import Component, Engine, Facts, MatrixVerdict, Package, Platform
+from diag.facts import Component, Engine, Facts, MatrixVerdict, Package
+from diag.facts.models import present_makers
 from diag.facts.parts import parts_named
 from diag.matrix.verdict import STRANGE
 from diag.render.words import WORDS
@@ -61,19 +62,19 @@ def with_ways(
     notes += [words["several"].format(name=name) for name in several]
     if several or any(one.rule == STRANGE for one in verdict.reasons):
         return replace(verdict, notes=tuple(notes))
-    wishes = _named(wanted, view, tables)
+    sought = _named(wanted, view, tables)
     there = Given(
         {name: version for name, version in parts.items() if ", " not in version},
         frozenset(one.name for one in view.all(Component)),
-        frozenset(name for one in view.all(Platform) for name in one.present),
+        present_makers(view),
     )
-    ways, refused, cut = nearest(there, wishes, tables, decide, language)
+    ways, refused, cut = nearest(there, sought, tables, decide, language)
     for rule, names in refused.items():
         notes.append(words["refused" if rule else "undecided"].format(rule=rule, names=summed(names)))
     notes += [words["cut"]] if cut else []
     if not ways:
-        wish = " ".join(filter(None, (*(f"{one.name}{one.specifier}" for one in wishes), wishes[0].model)))
-        known = tables.releases.get(wishes[0].name, ())
+        wish = " ".join(filter(None, (*(f"{one.name}{one.specifier}" for one in sought), sought[0].model)))
+        known = tables.releases.get(sought[0].name, ())
         newest = words["newest"].format(version=known[0].version) if known else ""
         notes.append(words["no way"].format(wish=wish) + newest)
     return replace(verdict, suggestions=tuple(ways), notes=tuple(notes))
@@ -98,10 +99,10 @@ def _named(wanted: Sequence[Wanted], view: Facts, tables: Tables) -> list[Wanted
     """The wishes; where no engine is among them, and not a model alone is wished for, that which is there, too."""
     engines = [one.name for one in view.all(Engine)]
     there = engines or ([TORCH] if view.package(TORCH) else [])
-    wishes = [one for one in wanted if one.name or one.model]
-    if not there and not wishes:
+    sought = [one for one in wanted if one.name or one.model]
+    if not there and not sought:
         raise DiagError('nothing is wished for: name an engine or a model (--want "NAME>=1.2", --want model=NAME)')
-    if not wishes:
+    if not sought:
         return [Wanted(there[0])]
-    alone = not any(one.name for one in wishes) or any(one.name in {*tables.releases} - {TORCH} for one in wishes)
-    return wishes if alone or not engines else [Wanted(engines[0], model=wishes[0].model), *wishes]
+    alone = not any(one.name for one in sought) or any(one.name in {*tables.releases} - {TORCH} for one in sought)
+    return sought if alone or not engines else [Wanted(engines[0], model=sought[0].model), *sought]

@@ -61,7 +61,17 @@ from diag.facts.matrix import (
     TorchArchitectures,
     TorchWheel,
 )
-from diag.facts.models import JETSON, architecture_of, bare_name, machines_of, model_of, plain_wheel, runs_on
+from diag.facts.models import (
+    JETSON,
+    architecture_of,
+    bare_name,
+    machines_of,
+    model_of,
+    plain_wheel,
+    posed,
+    present_makers,
+    runs_on,
+)
 from diag.facts.naming import device_name, device_names
 from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
 from diag.facts.software import (
@@ -165,6 +175,8 @@ __all__ = [
     "model_of",
     "pci_address",
     "plain_wheel",
+    "posed",
+    "present_makers",
     "runs_on",
     "torch_backend",
 ]

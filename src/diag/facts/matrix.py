@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from msgspec import Struct, field
@@ -19,6 +20,7 @@ LEVELS: tuple[Level, ...] = (
     "unknown",
 )
 """The verdicts on a set of versions; the first that applies holds."""
+EXACT = re.compile(r"==([\w.]+)")
 
 
 class ComponentName(Reference, frozen=True, kw_only=True):
@@ -70,6 +72,11 @@ class Release(Reference, frozen=True, kw_only=True):
     overrides: tuple[str, ...] = ()
     pairs: dict[str, str] = field(default_factory=dict)
     doubt: str = ""
+
+    def pinned(self, name: str) -> str:
+        """The one version that it pins a distribution to; empty for a range, a local part or none."""
+        found = EXACT.fullmatch(self.pins.get(name, ""))
+        return found[1] if found else ""
 
 
 class KnownSet(Reference, frozen=True, kw_only=True):

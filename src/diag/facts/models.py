@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from diag.facts.bag import Facts
-from diag.facts.device import Accelerator
+from diag.facts.device import Accelerator, Platform
 from diag.facts.host import Host
 from diag.facts.matrix import DeviceModel, TorchWheel
 from diag.facts.reference import Vendor
+from diag.facts.software import Package
 from diag.text import expression, matches
 from diag.versions import satisfies
 
@@ -53,6 +54,19 @@ def architecture_of(facts: Facts, device: Accelerator) -> str:
     """The architecture of a device: as told, else that of its model; empty where neither tells."""
     model = None if device.architecture else model_of(facts, device)
     return model.architecture if model else device.architecture
+
+
+def present_makers(facts: Facts) -> frozenset[str]:
+    """The makers whose devices or software stand here."""
+    return frozenset(name for one in facts.all(Platform) for name in one.present)
+
+
+def posed(facts: Facts, vendor: str = "") -> bool:
+    """Whether another maker's devices or software stand here that pose as this maker's, as any's where it is empty."""
+    packages = {one.name for one in facts.all(Package)}
+    software = {one.poses_as for one in facts.all(Vendor) if packages & set(one.packages)}
+    shown = {name for one in facts.all(Platform) for name in one.poses_as} | (software - {""})
+    return vendor in shown if vendor else bool(shown)
 
 
 def machines_of(facts: Facts, listed: Iterable[Accelerator]) -> frozenset[str]:

@@ -15,17 +15,16 @@ from typing import NamedTuple
 
 from diag.facts.bag import Facts
 from diag.facts.base import Fact
-from diag.facts.device import Platform
 from diag.facts.engine import Engine, LaunchArguments
 from diag.facts.host import Host
 from diag.facts.matrix import Component, ComponentName, Release
+from diag.facts.models import present_makers
 from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
 from diag.text import matches
 from diag.versions import canonical, count, local, parse, public, same, satisfies, within
 
 EARLY = re.compile(r"\d(?:a|b|rc|\.dev)\d")
 """A range that names a version before a release means such versions."""
-EXACT = re.compile(r"==([\w.]+)")
 TORCH = "torch"
 SERIES = ("driver", "python")
 """Kinds whose version may be told as a series alone (`535`, `3.12`)."""
@@ -92,7 +91,7 @@ def brought(facts: Facts, name: str) -> list[Part]:
     Only where torch is built for the runtime that the pins are for, and no other maker stands here.
     """
     for fact, release in _bringing(facts):
-        if exact := _pinned(release, name):
+        if exact := release.pinned(name):
             return [Part(name, exact, "distribution", fact, f"{release.package} {release.version}")]
     return []
 
@@ -110,7 +109,8 @@ def _bringing(facts: Facts) -> tuple[tuple[Fact, Release], ...]:
     own, found = facts.package(TORCH), []
     for fact, package, version in told:
         release = _release(rows, package, version)
-        torch = _release(rows, TORCH, own.version if own else _pinned(release, TORCH))
+        pinned = release.pinned(TORCH) if release else ""
+        torch = _release(rows, TORCH, own.version if own else pinned)
         found += [(fact, one) for one in (release, torch) if one and _default(facts, torch or one)]
     return tuple(found)
 
@@ -120,15 +120,10 @@ def _release(rows: list[Release], package: str, version: str) -> Release | None:
     return next((one for one in rows if own and one.package == package and same(one.version, version)), None)
 
 
-def _pinned(release: Release | None, name: str) -> str:
-    found = EXACT.fullmatch(release.pins.get(name, "")) if release else None
-    return found[1] if found else ""
-
-
 def _default(facts: Facts, torch: Release) -> bool:
     builds = {one.backend for one in facts.all(TorchBuild) if one.backend}
     own = {one.vendor for one in facts.all(ComponentName) if one.kind == "build" and one.name == torch.runtime}
-    return builds == {torch.runtime} and {name for one in facts.all(Platform) for name in one.present} <= own
+    return builds == {torch.runtime} and present_makers(facts) <= own
 
 
 def absent(facts: Facts, name: str) -> bool:

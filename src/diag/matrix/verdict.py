@@ -28,7 +28,6 @@ from diag.facts import (
     MatrixVerdict,
     Origin,
     Package,
-    Platform,
     Reason,
     Release,
     RuntimeDriver,
@@ -36,6 +35,7 @@ from diag.facts import (
     TorchBuild,
     Vendor,
 )
+from diag.facts.models import present_makers
 from diag.facts.parts import parts_named
 from diag.finding import Result
 from diag.matrix.known import ran
@@ -130,7 +130,7 @@ def _reasons(result: Result, check: Check, view: Facts, language: str) -> Iterat
 def _open(view: Facts, results: Sequence[Result], checks: Mapping[str, Check]) -> Iterator[str]:
     """Why nothing decides: what the rules asked for of which all facts were told."""
     makers = {one.vendor for one in view.all(Vendor)}
-    present = {name for one in view.all(Platform) for name in one.present}
+    present = present_makers(view)
     for one in results if view.first(Engine) or view.package("torch") else ():
         check = checks[one.check]
         elsewhere = check.about in makers and check.about not in present

@@ -76,7 +76,7 @@ def _ran(given: Given, known: KnownSet, tables: Tables) -> Way:
     way = Way(
         versions={name: one for name, one in have.items() if tables.kind(name) not in BROUGHT} | goal,
         changed={name: old for name, old in changes.items() if name not in needs},
-        needs=needs | _driver(release, {*whole, *tables.parts} & {*whole, *have}, tables),
+        needs=needs if TORCH in whole or "driver" in {*whole, *have} else needs | _driver(release, tables),
         installed=[name for name in goal if name not in tables.parts and name != engine],
         ranges={name: one for name, one in ranged(release).items() if name not in goal} if release else {},
         source=known.id,
@@ -91,11 +91,11 @@ def _ran(given: Given, known: KnownSet, tables: Tables) -> Way:
     return replace(way, cost=_cost(way, tables) if moved or not known.image else _cost(replace(way, image=""), tables))
 
 
-def _driver(release: Release | None, told: set[str], tables: Tables) -> dict[str, str]:
-    """The driver that a release needs with the torch that it pins, where the set tells neither, nor the machine."""
+def _driver(release: Release | None, tables: Tables) -> dict[str, str]:
+    """The driver that a release needs with the torch that it pins."""
     torch = tables.release(TORCH, exact(release).get(TORCH, "")) if release else None
     oldest = tables.oldest_driver(torch.runtime, torch.runtime_version) if torch else ""
-    return {"driver": oldest} if oldest and told.isdisjoint(("driver", TORCH)) else {}
+    return {"driver": oldest} if oldest else {}
 
 
 def _release(given: Given, release: Release, others: Sequence[Wanted], tables: Tables) -> Iterator[Way]:
