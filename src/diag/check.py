@@ -39,9 +39,10 @@ class Check:
     `about` is the platform or component it concerns: where the machine is known to be something else the check is not
     applicable. `applies` may give a further reason why it is not. `needs` must be known, `uses` may be looked at.
     `literals` are the strings a text must hold for the check to want a window of it. `explains` names the findings
-    that are consequences of this one. `verdict` is what a finding says of the versions of a machine, None for a
-    check that is not about versions; `checked` is the day (ISO 8601) on which its sources were read for that,
-    `ranges` the versions by name that it is about.
+    that are consequences of this one; one that is a `consequence` itself only says that something failed, and stands
+    behind whatever names a cause. `verdict` is what a finding says of the versions of a machine, None for a check that
+    is not about versions; `checked` is the day (ISO 8601) on which its sources were read for that, `ranges` the
+    versions by name that it is about.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Check:
     applies: Callable[[Facts], str] | None = None
     literals: tuple[str, ...] = ()
     explains: tuple[str, ...] = ()
+    consequence: bool = False
     kind: RuleKind = "check"
     verdict: Level | None = None
     checked: str = ""
@@ -100,6 +102,7 @@ class Options(Declared, total=False):
     uses: tuple[type[Fact], ...]
     applies: Callable[[Facts], str]
     explains: tuple[str, ...]
+    consequence: bool
     verdict: Level
     checked: str
 

@@ -1,7 +1,6 @@
 """Knowledge-base entries and reference rows: YAML files that become checks and facts.
 
-An entry names a symptom in a text, its cause and its way out. Its regular expressions see single lines of windows
-around its literals, never a whole text.
+An entry names a symptom in a text, its cause and its way out.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from functools import cache
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field, to_builtins
@@ -20,6 +18,7 @@ from diag.check import Check, RuleKind, Words
 from diag.documents import Document
 from diag.facts import Facts, Origin, Package, Reference, Text
 from diag.finding import Confidence, Evidence, Finding, Remedy, Severity
+from diag.symptoms import Hit, Symptoms
 from diag.versions import satisfies
 
 
@@ -75,6 +74,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sources: Annotated[tuple[Seen, ...], Meta(min_length=1)]
     vectors: Vectors
     explains: tuple[str, ...] = ()
+    consequence: bool = False
 
     def stated(self, kind: RuleKind) -> dict[str, Any]:
         """The fields of a `Check` that do not depend on how the rule is found."""
@@ -87,6 +87,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "fires": tuple(one.text for one in self.vectors.fires),
             "silent": tuple(one.text for one in self.vectors.silent),
             "explains": self.explains,
+            "consequence": self.consequence,
             "kind": kind,
             "explanation": self.cause.en,
             "checked": max(one.seen for one in self.sources).isoformat(),
@@ -103,44 +104,6 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def _remedies(self) -> Iterator[Remedy]:
         for number, way in enumerate(self.remedies, 1):
             yield Remedy(key=str(number), **{**asdict(way), "title": asdict(way.title)})
-
-
-class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the text shows: all of `contains`, a line that matches one of `any`, none that matches one of `none`."""
-
-    contains: Annotated[tuple[str, ...], Meta(min_length=1)]
-    any: tuple[str, ...] = ()
-    none: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        # An expression that is none must keep the entry from loading, not crash it when a text is judged.
-        _ = self.wanted, self.unwanted
-
-    @property
-    def wanted(self) -> tuple[re.Pattern[str], ...]:
-        """The expressions one of which a line must match: the literals themselves where none is given."""
-        return compiled(self.any or tuple(map(re.escape, self.contains)))
-
-    @property
-    def unwanted(self) -> tuple[re.Pattern[str], ...]:
-        """The expressions no line may match."""
-        return compiled(self.none)
-
-    def match(self, lines: list[str]) -> tuple[int, re.Match[str]] | None:
-        """The first line that shows the symptom, as its place in the window, or None."""
-        whole = "\n".join(lines)
-        if not all(literal in whole for literal in self.contains):
-            return None
-        if any(pattern.search(line) for line in lines for pattern in self.unwanted):
-            return None
-        hits = ((place, pattern.search(line)) for place, line in enumerate(lines) for pattern in self.wanted)
-        return next(((place, hit) for place, hit in hits if hit), None)
-
-
-@cache
-def compiled(expressions: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Regular expressions, compiled once."""
-    return tuple(map(re.compile, expressions))
 
 
 class Applies(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -168,22 +131,22 @@ class Entry(Rule, frozen=True, kw_only=True):
     applies: Applies | None = None
 
     def run(self, facts: Facts) -> Iterator[Finding]:
-        """A finding for the first window of each capture and scope that shows the symptom."""
+        """A finding for the first line of each capture and scope that shows the symptom."""
         found: set[tuple[str, str]] = set()
         for window in facts.all(Text):
             place = (window.origin.capture, window.origin.scope)
-            if place in found:
+            if place in found or not any(literal in window.content for literal in self.symptoms.literals):
                 continue
             lines = window.content.split("\n")
-            if hit := self.symptoms.match(lines):
+            if hit := next(self.symptoms.hits(lines), None):
                 found.add(place)
-                yield self._finding(window.origin, lines, *hit)
+                yield self._finding(window.origin, lines[hit.place].strip(), hit)
 
-    def _finding(self, origin: Origin, lines: list[str], place: int, hit: re.Match[str]) -> Finding:
-        quote = lines[place].strip()
-        where = replace(origin, line=origin.line + place, quote=quote[:400])
-        values = {name: value for name, value in hit.groupdict().items() if value}
-        return Finding(values=values, confidence=self.confidence, evidence=(Evidence(says=hit[0], origin=where),))
+    def _finding(self, origin: Origin, quote: str, hit: Hit) -> Finding:
+        where = replace(origin, line=origin.line + hit.place, quote=quote[:400])
+        return Finding(
+            values=dict(hit.values), confidence=self.confidence, evidence=(Evidence(says=hit.says, origin=where),)
+        )
 
     def not_applicable(self, facts: Facts) -> str:
         """Why the entry cannot be judged here: other versions, or no text of the kinds it reads.
@@ -191,7 +154,7 @@ class Entry(Rule, frozen=True, kw_only=True):
         A window around its own literal is such a text, whatever it was taken for.
         """
         windows = facts.all(Text)
-        own = any(literal in window.content for window in windows for literal in self.symptoms.contains)
+        own = any(literal in window.content for window in windows for literal in self.symptoms.literals)
         if self.text and not own and not any(set(self.text) & set(window.kinds) for window in windows):
             return f"no {' or '.join(self.text)} here"
         return self.applies.reason(facts) if self.applies else ""
@@ -206,7 +169,7 @@ def load(document: Document, slug: str) -> Check:
         uses=(Package,),
         run=entry.run,
         applies=entry.not_applicable,
-        literals=entry.symptoms.contains,
+        literals=entry.symptoms.literals,
         **entry.stated("entry"),
     )
 

@@ -252,7 +252,7 @@ def ranked(results: Iterable[Result], checks: Mapping[str, Check]) -> list[Findi
     def weight(finding: Finding) -> tuple[bool, int, int, int]:
         check, line = checks[finding.check], finding.evidence[0].origin.line
         return (
-            finding.check in explained,
+            finding.check in explained or check.consequence,
             SEVERITIES.index(check.severity),
             CONFIDENCES.index(finding.confidence),
             line or 1_000_000_000,

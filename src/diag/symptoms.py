@@ -1,0 +1,162 @@
+"""What a symptom is: a line that matches an expression, and what must and must not stand near that line.
+
+Expressions are RE2's, whose time is linear in the text whatever stands in it. Each must hold a literal of its own: the
+one scan of a text looks for those, and an expression only ever sees lines that hold its literal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+
+from msgspec import Meta, Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LITERAL_LEAST = 5
+"""Characters of the shortest literal that is worth looking for."""
+LINE_CAP = 4_096
+"""Characters of a line that an expression sees, around its literal."""
+ESCAPED = frozenset('"\\<>&\t')
+"""Characters that JSON or HTML write otherwise: a literal that holds one would miss the line in a container's log."""
+PLAIN = re.compile(r"\\[^\w\s]|[^\\\[({.^$|?*+)]")
+QUANTIFIER = re.compile(r"[*?+]\??|\{\d{0,4}(?:,\d{0,4})?\}\??")
+
+
+class Match(Protocol):
+    """A match of an expression, as `re` and RE2 give it."""
+
+    def group(self, number: int = 0) -> str:
+        """The text matched, or that of a group."""
+
+    def groupdict(self) -> dict[str, str | None]:
+        """The texts of the named groups."""
+
+
+class Pattern(Protocol):
+    """A compiled expression, as `re` and RE2 give it."""
+
+    def search(self, text: str) -> Match | None:
+        """The first match in a line."""
+
+
+class Ratio(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A condition on two numbers that the expression names: `of` divided by `to` is below or above a bound."""
+
+    of: str
+    to: str
+    below: float | None = None
+    above: float | None = None
+
+    def holds(self, values: Mapping[str, str | None]) -> bool:
+        """Whether the numbers are told and meet the bound; both are of the same unit."""
+        try:
+            ratio = float(values.get(self.of) or "") / float(values.get(self.to) or "")
+        except (ValueError, ZeroDivisionError):
+            return False
+        return (self.below is None or ratio < self.below) and (self.above is None or ratio > self.above)
+
+
+class Hit(NamedTuple):
+    """A line that shows a symptom: its place among the lines, what matched, and the values it names."""
+
+    place: int
+    says: str
+    values: dict[str, str]
+
+
+class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the text shows: a line that matches one of `any`.
+
+    `within` so many lines of it stand all strings of `contains`, and no line that matches one of `none`. `ratio`
+    compares two numbers that the expression names.
+    """
+
+    any: Annotated[tuple[str, ...], Meta(min_length=1)]
+    contains: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
+    within: Annotated[int, Meta(ge=0, le=60)] = 12
+    ratio: Ratio | None = None
+
+    def __post_init__(self) -> None:
+        # An expression that is none must keep the entry from loading, not crash it when a text is judged.
+        for expression in (*self.any, *self.none):
+            re.compile(expression)
+        _ = self.literals
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """The literal of each expression of `any`."""
+        return tuple(map(literal, self.any))
+
+    def hits(self, lines: Sequence[str]) -> Iterator[Hit]:
+        """The lines that show the symptom, in their order."""
+        wanted = [(literal(expression), expression) for expression in self.any]
+        for place, line in enumerate(lines):
+            for held, expression in wanted:
+                at = line.find(held)
+                found = compiled(expression).search(_around(line, at)) if at >= 0 else None
+                if found and self._stands(lines[max(0, place - self.within) : place + self.within + 1], found):
+                    values = {name: value for name, value in found.groupdict().items() if value}
+                    yield Hit(place, found.group(0), values)
+                    break
+
+    def _stands(self, near: Sequence[str], found: Match) -> bool:
+        if self.ratio and not self.ratio.holds(found.groupdict()):
+            return False
+        if not all(any(one in line for line in near) for one in self.contains):
+            return False
+        return not any(compiled(one).search(line[:LINE_CAP]) for one in self.none for line in near)
+
+
+def _around(line: str, at: int) -> str:
+    return line if len(line) <= LINE_CAP else line[max(0, at - LINE_CAP // 2) : at + LINE_CAP // 2]
+
+
+@cache
+def compiled(expression: str) -> Pattern:
+    """An expression of RE2, compiled once."""
+    import re2  # not above: a machine without symptoms does without
+
+    quiet = re2.Options()
+    quiet.log_errors = False
+    pattern: Pattern = re2.compile(expression, quiet)
+    return pattern
+
+
+@cache
+def literal(expression: str) -> str:
+    """The longest string that every line must hold which the expression matches; none is a `ValueError`."""
+    runs, run, at, depth = [""], "", 0, 0
+    while at < len(expression):
+        found = PLAIN.match(expression, at)
+        if depth == 0 and found and found[0][-1] not in ESCAPED:
+            run, at = run + found[0][-1], found.end()
+            continue
+        quantified = QUANTIFIER.match(expression, at)
+        if depth == 0 and quantified and run and not quantified[0].startswith("+"):
+            run = run[:-1]
+        runs, run = [*runs, run], ""
+        if depth == 0 and expression[at] == "|":
+            raise ValueError(f"an expression of several is several expressions: {expression}")
+        depth += {"(": 1, ")": -1}.get(expression[at], 0)
+        at = quantified.end() if quantified and depth == 0 else _behind(expression, at)
+    best = max((*runs, run), key=len)
+    if len(best) < LITERAL_LEAST:
+        raise ValueError(f"an expression needs a string of {LITERAL_LEAST} characters outside of groups: {expression}")
+    return best
+
+
+def _behind(expression: str, at: int) -> int:
+    """The place behind the escape, the class or the character that begins there."""
+    if expression[at] == "\\":
+        return at + 2
+    if expression[at] != "[":
+        return at + 1
+    end = at + 2 + (expression[at + 1 : at + 2] == "^")
+    while end < len(expression) and expression[end] != "]":
+        end += 2 if expression[end] == "\\" else 1
+    return end + 1
