@@ -38,4 +38,4 @@ def errors(capture: Capture) -> Iterator[Fact]:
     for line in capture.lines():
         last = line if FAILED.match(line.text) else last
     if last:
-        yield Text(origin=capture.origin(last), content="", kinds=(KIND,))
+        yield Text(origin=capture.origin(last), kinds=(KIND,))

@@ -261,7 +261,7 @@ def kernel_log(capture: Capture) -> Iterator[Fact]:
     told: Counter[str] = Counter()
     for line in capture.lines():
         if re.search(LOG, line.text) and any(mark in line.text for mark in (*MARKS, *SIGNS)):
-            yield Text(origin=capture.origin(line), content="", kinds=("kernel-log",))
+            yield Text(origin=capture.origin(line), kinds=("kernel-log",))
             break
     for line in capture.lines():
         if REFUSED in line.text and line.text.strip().startswith("dmesg:"):

@@ -52,7 +52,7 @@ def dcgmi_diag(capture: Capture) -> Iterator[Fact]:
         elif found:
             test = name or test
             if not marked:
-                yield Text(origin=capture.origin(line), content="", kinds=("device-diagnosis",))
+                yield Text(origin=capture.origin(line), kinds=("device-diagnosis",))
             marked = True
             if found["word"] == "Fail":
                 yield from _failed(capture, line, test, found["one"] or found["some"] or "")

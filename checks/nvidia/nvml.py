@@ -90,7 +90,7 @@ def _device(capture: Capture, told: Mapping[str, Any]) -> Iterator[Fact]:
         seen_by="tool",
     )
     if marks := tuple(_marks(told)):
-        yield Text(origin=origin, content="", kinds=marks)
+        yield Text(origin=origin, kinds=marks)
     for name, value in _readings(told):
         yield Reading(
             origin=origin,

@@ -112,7 +112,7 @@ def nvidia_smi(capture: Capture) -> Iterator[Fact]:
     row: Row | None = None
     for line in capture.lines():
         if PROCESSES.search(line.text):
-            yield Text(origin=capture.origin(line), content="", kinds=("device-processes",))
+            yield Text(origin=capture.origin(line), kinds=("device-processes",))
         cells = line.text.split("|")
         if begun := _row(cells, line):
             yield from _told(capture, row)

@@ -294,7 +294,7 @@ def _read(capture: Capture, leaves: Iterable[Leaf]) -> Iterator[Fact]:
             machine.setdefault(leaf.path[-1], (leaf.value.split(" [")[0], leaf.line))
     yield from _driver(capture, machine)
     for mark, line in marks.items():
-        yield Text(origin=capture.origin(line), content="", kinds=(mark,))
+        yield Text(origin=capture.origin(line), kinds=(mark,))
     whole = machine.get("attached_gpus", ("",))[0] == str(len(devices))
     for place, device in enumerate(devices):
         yield from device.facts(capture, place if whole else None)

@@ -116,7 +116,7 @@ def nvidia_smi_query(capture: Capture) -> Iterator[Fact]:
         if _known(cells) and HEAD.match(line.text):
             head, rows = [cell.partition(" [")[0] for cell in cells], 0
             if any((found := REASON.fullmatch(column)) and found[1] not in NO_CAUSE for column in head):
-                yield Text(origin=capture.origin(line), content="", kinds=("clock-reasons",))
+                yield Text(origin=capture.origin(line), kinds=("clock-reasons",))
         elif row := _row(head, cells):
             if row.get("driver_version", driver) != driver:
                 driver = row["driver_version"]

@@ -29,10 +29,21 @@ Kind = Literal["command", "file", "measure", "text", "asked"]
 
 
 class Body(Protocol):
-    """Where the text of a capture lies."""
+    """Where the text of a capture lies; each call reads it anew.
+
+    `first` is the number of its first line in the text it comes from.
+    """
+
+    first: int
+
+    def blocks(self) -> Iterator[bytes]:
+        """The text as UTF-8, in blocks of whole lines, alike each time."""
 
     def lines(self) -> Iterator[Line]:
-        """The lines, numbered as in the text they come from; each call starts anew."""
+        """The lines with their numbers."""
+
+    def shown(self, line: bytes) -> str:
+        """A line of a block as its program printed it."""
 
 
 class Held:
@@ -40,6 +51,15 @@ class Held:
 
     def __init__(self, content: str, first: int = 1) -> None:
         self.content, self.first = content, first
+
+    def blocks(self) -> Iterator[bytes]:
+        """The text in memory."""
+        for piece in text.blocks(self.content, text.BLOCK):
+            yield piece.encode("utf-8", "surrogatepass")
+
+    def shown(self, line: bytes) -> str:
+        """The line: a text in memory was cleaned before."""
+        return line.decode("utf-8", "surrogatepass")
 
     def lines(self) -> Iterator[Line]:
         """The lines in memory."""
@@ -49,24 +69,42 @@ class Held:
 class OnDisk:
     """A body in a file, read anew each time and never held."""
 
+    first = 1
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def blocks(self) -> Iterator[bytes]:
+        """The file, block by block."""
+        with self.path.open("rb") as file:
+            yield from text.read(file)
+
     def lines(self) -> Iterator[Line]:
         """The lines of the file."""
-        with self.path.open("rb") as file:
-            yield from text.stream(file)
+        return text.lines(self.blocks(), text.shown)
+
+    def shown(self, line: bytes) -> str:
+        """The line, cleaned."""
+        return text.shown(line)
 
 
 class Bare:
     """A body whose lines are seen through the marks that others put before them."""
 
     def __init__(self, body: Body) -> None:
-        self.body = body
+        self.body, self.first = body, body.first
+
+    def blocks(self) -> Iterator[bytes]:
+        """The text with the marks."""
+        return self.body.blocks()
 
     def lines(self) -> Iterator[Line]:
         """The lines as their program printed them."""
         return (Line(number, text.bare(line)) for number, line in self.body.lines())
+
+    def shown(self, line: bytes) -> str:
+        """The line as its program printed it."""
+        return text.bare(self.body.shown(line))
 
 
 class Taking(Struct, frozen=True, kw_only=True):

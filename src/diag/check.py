@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from diag.facts import Fact, Facts, Level
 from diag.finding import Finding, Fits, Remedy, Severity, Undecided, Value
+from diag.symptoms import Symptoms
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,7 +39,7 @@ class Check:
 
     `about` is the platform or component it concerns: where the machine is known to be something else the check is not
     applicable. `applies` may give a further reason why it is not. `needs` must be known, `uses` may be looked at.
-    `literals` are the strings a text must hold for the check to want a window of it. `explains` names the findings
+    `symptoms` are the lines of any text that the check wants to hear of. `explains` names the findings
     that are consequences of this one; one that is a `consequence` itself only says that something failed, and stands
     behind whatever names a cause. `verdict` is what a finding says of the versions of a machine, None for a check that
     is not about versions; `checked` is the day (ISO 8601) on which its sources were read for that, `ranges` the
@@ -57,7 +58,7 @@ class Check:
     silent: tuple[str, ...] = ()
     uses: tuple[type[Fact], ...] = ()
     applies: Callable[[Facts], str] | None = None
-    literals: tuple[str, ...] = ()
+    symptoms: Symptoms | None = None
     explains: tuple[str, ...] = ()
     consequence: bool = False
     kind: RuleKind = "check"

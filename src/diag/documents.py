@@ -7,10 +7,6 @@ stale or gone only costs time. Nothing in the cache is code.
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
-import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -18,14 +14,12 @@ from typing import Any
 
 from msgspec import DecodeError, Raw, Struct, ValidationError, msgpack
 
+from diag import cache
+
 FORM = b"1"
 """Of what is kept: another one when `Content` changes."""
-CACHE_CAP = 64 * 2**20
-"""Bytes of the largest cache that is read."""
 VALUES_CAP = 500_000
 """Values of the largest document."""
-DIGEST = 16
-"""Bytes before what is kept that tell whether it is whole."""
 
 
 class Content(Struct, frozen=True, array_like=True):
@@ -40,6 +34,11 @@ class Document:
 
     def __init__(self, path: Path, kept: Raw | None = None, text: bytes = b"") -> None:
         self.path, self.text, self._kept = path, text, kept
+
+    @property
+    def new(self) -> bool:
+        """Whether it was not kept, so that nobody has looked into it yet."""
+        return self._kept is None
 
     @cached_property
     def content(self) -> Content:
@@ -56,11 +55,11 @@ class Document:
 
 
 class Documents:
-    """The YAML files of some roots, with the cache that holds what was parsed before; `cache` is a file, or None."""
+    """The YAML files of some roots, with the cache that holds what was parsed before; `place` is a file, or None."""
 
-    def __init__(self, cache: Path | None) -> None:
-        self._cache = cache
-        self._kept = _read(cache)
+    def __init__(self, place: Path | None) -> None:
+        self._cache = place
+        self._kept = _read(place)
         self._held: dict[str, Document] = {}
 
     def read(self, path: Path) -> Document:
@@ -70,6 +69,10 @@ class Documents:
         self._held[digest] = document = Document(path, self._kept.get(digest), text)
         return document
 
+    def drop(self, document: Document) -> None:
+        """Do not keep a document that was read."""
+        self._held = {digest: one for digest, one in self._held.items() if one is not document}
+
     def keep(self) -> None:
         """Write all that was read into the cache, where it does not hold just that and can be written."""
         if self._cache is None or self._held.keys() == self._kept.keys():
@@ -77,30 +80,14 @@ class Documents:
         # A document that is none was told of when it was read, and is not kept.
         pack = {digest: kept for digest, one in self._held.items() if (kept := self._kept.get(digest) or _kept(one))}
         if pack.keys() != self._kept.keys():
-            with suppress(OSError):
-                _write(self._cache, msgpack.encode(pack))
+            cache.write(self._cache, msgpack.encode(pack))
 
 
-def cache_file(folder: Path | None, roots: Iterable[Path]) -> Path | None:
-    """The cache of these roots in a folder."""
-    named = "\0".join(map(os.path.abspath, roots)).encode("utf-8", "surrogateescape")
-    return folder / f"kb-{hashlib.blake2b(named, digest_size=8).hexdigest()}.msgpack" if folder else None
-
-
-def _read(cache: Path | None) -> dict[str, Raw]:
+def _read(path: Path | None) -> dict[str, Raw]:
     try:
-        if cache is None or not stat.S_ISREG(cache.stat().st_mode) or cache.stat().st_size > CACHE_CAP:
-            return {}
-        whole = cache.read_bytes()
-        if whole[:DIGEST] != _digest(whole[DIGEST:]):
-            return {}
-        return msgpack.decode(whole[DIGEST:], type=dict[str, Raw])
-    except (OSError, DecodeError, ValidationError, RecursionError):
+        return msgpack.decode(cache.read(path), type=dict[str, Raw])
+    except (DecodeError, ValidationError, RecursionError):
         return {}
-
-
-def _digest(pack: bytes) -> bytes:
-    return hashlib.blake2b(pack, digest_size=DIGEST).digest()
 
 
 def _kept(document: Document) -> Raw | None:
@@ -108,18 +95,6 @@ def _kept(document: Document) -> Raw | None:
         return Raw(document.compiled)
     except Exception:
         return None
-
-
-def _write(cache: Path, pack: bytes) -> None:
-    for folder in (cache.parent.parent, cache.parent):  # a home that is not there is not made
-        folder.mkdir(exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=cache.parent, prefix=".kb-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(_digest(pack) + pack)
-        os.replace(temporary, cache)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _parsed(text: bytes) -> Content:

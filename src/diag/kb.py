@@ -6,20 +6,27 @@ An entry names a symptom in a text, its cause and its way out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field, to_builtins
 from msgspec.structs import asdict, replace
 from packaging.specifiers import SpecifierSet
 
+from diag.capture import QUOTE_CAP
 from diag.check import Check, RuleKind, Words
 from diag.documents import Document
-from diag.facts import Facts, Origin, Package, Reference, Text
+from diag.facts import Facts, Origin, Package, Reference, Sighting
 from diag.finding import Confidence, Evidence, Finding, Remedy, Severity
-from diag.symptoms import Hit, Symptoms
+from diag.symptoms import Symptoms
 from diag.versions import satisfies
+
+TextKind = Literal[
+    "kernel-log", "engine-log", "traceback", "collective-log", "container-log", "installer-log", "tool-output"
+]
+"""Where the text of an entry comes from."""
 
 
 class Wording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,50 +133,59 @@ class Applies(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Entry(Rule, frozen=True, kw_only=True):
     """One symptom: the file `kb/entries/<component>/<slug>.yaml`."""
 
-    text: tuple[str, ...] = ()
+    text: Annotated[tuple[TextKind, ...], Meta(min_length=1)]
     symptoms: Symptoms
     applies: Applies | None = None
 
-    def run(self, facts: Facts) -> Iterator[Finding]:
-        """A finding for the first line of each capture and scope that shows the symptom."""
-        found: set[tuple[str, str]] = set()
-        for window in facts.all(Text):
-            place = (window.origin.capture, window.origin.scope)
-            if place in found or not any(literal in window.content for literal in self.symptoms.literals):
-                continue
-            lines = window.content.split("\n")
-            if hit := next(self.symptoms.hits(lines), None):
-                found.add(place)
-                yield self._finding(window.origin, lines[hit.place].strip(), hit)
+    def run(self, slug: str, facts: Facts) -> Iterator[Finding]:
+        """One finding for each text that shows the symptom, at the first line that does."""
+        shown: dict[str, list[Sighting]] = {}
+        for one in facts.sightings(slug):
+            if self.symptoms.stand([line.text for line in one.near], one.values):
+                shown.setdefault(one.origin.capture, []).append(one)
+        for sightings in shown.values():
+            yield Finding(
+                values=dict(sightings[0].values),
+                confidence=self.confidence,
+                evidence=tuple(_evidence(sightings, self.symptoms.contains)),
+            )
 
-    def _finding(self, origin: Origin, quote: str, hit: Hit) -> Finding:
-        where = replace(origin, line=origin.line + hit.place, quote=quote[:400])
-        return Finding(
-            values=dict(hit.values), confidence=self.confidence, evidence=(Evidence(says=hit.says, origin=where),)
-        )
-
-    def not_applicable(self, facts: Facts) -> str:
+    def not_applicable(self, slug: str, facts: Facts) -> str:
         """Why the entry cannot be judged here: other versions, or no text of the kinds it reads.
 
-        A window around its own literal is such a text, whatever it was taken for.
+        A line that matches is such a text, whatever it was taken for.
         """
-        windows = facts.all(Text)
-        own = any(literal in window.content for window in windows for literal in self.symptoms.literals)
-        if self.text and not own and not any(set(self.text) & set(window.kinds) for window in windows):
+        if not facts.sightings(slug) and not any(map(facts.read, self.text)):
             return f"no {' or '.join(self.text)} here"
         return self.applies.reason(facts) if self.applies else ""
+
+
+def _evidence(shown: Sequence[Sighting], context: Iterable[str]) -> Iterator[Evidence]:
+    """The first line that shows a symptom, and those near it that had to be there."""
+    first = shown[0]
+    times, speakers = sum(one.times for one in shown), sorted({name for one in shown for name in one.speakers})
+    says = first.matched + (f" ({times} times" + (f", by {', '.join(speakers[:8])}" if speakers else "") + ")") * (
+        times > 1
+    )
+    yield Evidence(says=says, origin=first.origin)
+    for literal in context:
+        line = next(line for line in first.near if literal in line.text)
+        quote = line.text.strip()[:QUOTE_CAP]
+        yield Evidence(says=literal, origin=replace(first.origin, line=line.number, quote=quote))
 
 
 def load(document: Document, slug: str) -> Check:
     """The check an entry file becomes; its id `slug` is its path below `kb/entries`."""
     entry = convert(document.content.value, Entry)
+    if document.new:
+        entry.symptoms.check()
     return Check(
         id=slug,
-        needs=(Text,),
+        needs=(),
         uses=(Package,),
-        run=entry.run,
-        applies=entry.not_applicable,
-        literals=entry.symptoms.literals,
+        run=partial(entry.run, slug),
+        applies=partial(entry.not_applicable, slug),
+        symptoms=entry.symptoms,
         **entry.stated("entry"),
     )
 

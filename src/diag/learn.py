@@ -6,31 +6,27 @@ its own, and the lines around what some entry asks about become facts as well. L
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from diag import scan, text
 from diag.capture import Capture
 from diag.errors import PASSING
-from diag.facts import Accelerator, Fact, Facts, How, Origin, Reference, Text, Unavailable, Vendor
+from diag.facts import Accelerator, Fact, Facts, How, Reference, Unavailable, Vendor
 from diag.finding import Broken
 from diag.plugins import Loaded
 from diag.probe import Probe
-from diag.scan import Span
 from diag.scopes import scoped
-from diag.sections import literals, sections
-from diag.text import Line
+from diag.sections import sections
+from diag.sightings import sightings
 from diag.transcript import REFUSAL
 
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ValidationError)
 """What reading a document raises that is not shaped as it should be."""
 UNSTARTED = ("PermissionError:", "OSError:", "BlockingIOError:")
 """How the error of a command begins that the system did not start."""
-WINDOW = 12
-"""Lines kept on either side of one that an entry asks about."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ class _Reader:
     def __init__(self, loaded: Loaded) -> None:
         self.loaded = loaded
         self.broken: list[Broken] = []
-        self.symptoms = {literal for check in loaded.checks.values() for literal in check.literals}
         self.probes = tuple(loaded.probes.values())
         self.makers = [
             (start, one.vendor) for one in loaded.references if isinstance(one, Vendor) for start in one.names
@@ -78,17 +73,16 @@ class _Reader:
     def own(self, capture: Capture) -> Iterator[Fact]:
         """What a probe tells of its own text, and what entries ask about in it."""
         yield from self.read(self.loaded.probes[key_of(capture)], capture)
-        yield from self.windows(capture, scan.find(capture.lines(), self.symptoms), ())
+        yield from sightings(capture, self.loaded.signatures.find(capture.body), self.loaded.checks.values(), ())
 
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:
         """What is told of the texts to be searched: where there are several, each is about machines of its own."""
-        wanted = self.symptoms | literals(self.probes)
         several = len(texts) > 1 or bool(scopes)
         for capture in texts:
-            hits, name = scan.find(capture.lines(), wanted), capture.key if several else ""
-            told = list(scoped(sections(capture, hits, self.probes), self.read, name))
+            scanned, name = self.loaded.signatures.find(capture.body), capture.key if several else ""
+            told = list(scoped(sections(capture, scanned, self.probes), self.read, name))
             yield from told
-            yield from self.windows(replace(capture, scope=name), hits, told)
+            yield from sightings(replace(capture, scope=name), scanned, self.loaded.checks.values(), told)
 
     def read(self, probe: Probe, capture: Capture) -> list[Fact]:
         """What the probe tells of a capture; nothing told is a fact, too."""
@@ -134,16 +128,6 @@ class _Reader:
             except Exception as error:
                 self.broken.append(Broken(where=str(later.path), error=f"{type(error).__name__}: {error}"))
         return rows
-
-    def windows(self, capture: Capture, hits: Mapping[str, list[Line]], told: Sequence[Fact]) -> Iterator[Text]:
-        """The lines around everything that some entry asks about, as facts."""
-        lines = {line.number for literal in self.symptoms for line in hits.get(literal, ())}
-        spans = scan.merged(Span(max(1, number - WINDOW), number + WINDOW) for number in lines)
-        for span, held in scan.cut(capture.lines(), spans):
-            hit = min(number for number in lines if span.first <= number <= span.last)
-            before = (fact.origin.scope for fact in reversed(told) if fact.origin.line <= hit)
-            origin = Origin(capture=capture.key, line=held[0].number, scope=next(before, capture.scope))
-            yield Text(origin=origin, content=text.joined(held))
 
 
 def _how(capture: Capture) -> How:

@@ -18,12 +18,15 @@ from types import ModuleType
 from typing import Any
 
 from diag import facts
+from diag.cache import place
 from diag.check import Check
-from diag.documents import Documents, cache_file
+from diag.documents import Documents
 from diag.errors import PASSING, DiagError
 from diag.facts import Fact, Reference
 from diag.finding import LANGUAGES, SEVERITIES, Broken
 from diag.probe import Deduction, Probe
+from diag.scan import Signatures
+from diag.sections import literals
 
 GROUP = "diag.roots"
 PARTS = ("checks", "kb", "reports")
@@ -42,7 +45,8 @@ class Later:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Everything the roots hold, by id; `overlaid` are the rows of the matrix that overlays replaced or added."""
+    """Everything the roots hold, by id; `overlaid` are the rows of the matrix that overlays replaced or added,
+    `kept` the file where what texts are searched for is kept compiled."""
 
     probes: Mapping[str, Probe] = field(default_factory=dict)
     checks: Mapping[str, Check] = field(default_factory=dict)
@@ -52,6 +56,13 @@ class Loaded:
     templates: Mapping[str, Path] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
     overlaid: frozenset[str] = frozenset()
+    kept: Path | None = None
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        """What every text is searched for: the literals of all probes and all symptoms."""
+        symptoms = (one for check in self.checks.values() if check.symptoms for one in check.symptoms.literals)
+        return Signatures((*symptoms, *literals(self.probes.values())), self.kept)
 
     @cached_property
     def tellers(self) -> Mapping[type[Fact], list[str]]:
@@ -136,7 +147,8 @@ class Shelf:
         self._overlays: list[tuple[Path, str]] = []
         self._overlaid: set[str] = set()
         self._wanted = wanted
-        self._documents = Documents(cache_file(cache, folders))
+        self._scan = place(cache, "scan", folders)
+        self._documents = Documents(place(cache, "kb", folders))
         self._opened = [self._open(root, f"diag_root_{number}") for number, root in enumerate(folders)]
 
     def loaded(self) -> Loaded:
@@ -156,6 +168,7 @@ class Shelf:
             self.templates,
             tuple(self._broken),
             frozenset(self._overlaid),
+            self._scan,
         )
 
     def overlay(self, folder: Path) -> None:
@@ -199,7 +212,13 @@ class Shelf:
     def _add_entry(self, path: Path, slug: str) -> None:
         from diag import kb
 
-        self._keep_checks([kb.load(self._documents.read(path), slug)])
+        document = self._documents.read(path)
+        try:
+            self._keep_checks([kb.load(document, slug)])
+        except Exception:
+            # One that does not load is looked into again next time.
+            self._documents.drop(document)
+            raise
 
     def _add_matrix(self, path: Path, slug: str) -> None:
         from diag.matrix import rows

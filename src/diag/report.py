@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.check import Check, filled
-from diag.facts import Fact, Facts, MatrixVerdict, Platform, Reference, Text, Vendor
+from diag.facts import Fact, Facts, MatrixVerdict, Platform, Reference, Sighting, Text, Vendor
 from diag.finding import (
     CONFIDENCES,
     SEVERITIES,
@@ -337,7 +337,7 @@ def _facts(facts: Facts) -> dict[str, list[dict[str, Any]]]:
     """Every fact told of the machine, by kind; what a text or a reference table says is left out."""
     told: dict[str, list[Fact]] = {}
     for fact in facts:
-        if not isinstance(fact, Text | Reference):
+        if not isinstance(fact, Text | Sighting | Reference):
             told.setdefault(type(fact).__name__, []).append(fact)
     plain: dict[str, list[dict[str, Any]]] = json.decode(json.encode(told))
     return plain

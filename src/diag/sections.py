@@ -7,10 +7,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from diag import scan, transcript
+from diag import transcript
 from diag.capture import Capture
 from diag.probe import Probe, Recognise
-from diag.scan import Span
+from diag.scan import Scanned, Span
 from diag.text import Line
 
 RUN_LINES = 20_000
@@ -39,8 +39,9 @@ def literals(probes: Iterable[Probe]) -> set[str]:
     return own | transcript.SIGNS
 
 
-def sections(capture: Capture, hits: Hits, probes: Sequence[Probe]) -> list[Section]:
+def sections(capture: Capture, scanned: Scanned, probes: Sequence[Probe]) -> list[Section]:
     """The sections of a text, in the order of their first lines."""
+    hits = scanned.hits
     prompts = transcript.prompts(hits)
     named = [prompt for prompt in prompts if prompt.host]
     borders = [prompt.line for prompt in named]
@@ -51,7 +52,7 @@ def sections(capture: Capture, hits: Hits, probes: Sequence[Probe]) -> list[Sect
             own = sorted(span for span, one in typed if one is probe)
             found = _spans(probe.recognise, hits, borders)
             wanted += [(span, probe, False) for span in found if not _inside(span, own)]
-    parts = dict(scan.cut(capture.lines(), (span for span, *_ in wanted)))
+    parts = dict(scanned.cut(span for span, *_ in wanted))
     result = []
     for span, probe, is_output in wanted:
         if lines := parts.get(span):

@@ -5,7 +5,6 @@ The only place, beside the bundle and the command line, that touches the outside
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import tempfile
@@ -221,15 +220,29 @@ class Bounded:
     """A body that ends at a time bound, and says so."""
 
     def __init__(self, body: Body, deadline: float) -> None:
-        self.body, self.deadline, self.stopped = body, deadline, False
+        self.body, self.first, self.deadline, self.stopped = body, body.first, deadline, False
+
+    def blocks(self) -> Iterator[bytes]:
+        """The blocks that can be read before the bound."""
+        for block in self.body.blocks():
+            if self._over():
+                return
+            yield block
 
     def lines(self) -> Iterator[Line]:
         """The lines that can be read before the bound."""
         for number, line in enumerate(self.body.lines()):
-            if number % LINES_BETWEEN_LOOKS == 0 and time.monotonic() > self.deadline:
-                self.stopped = True
+            if number % LINES_BETWEEN_LOOKS == 0 and self._over():
                 return
             yield line
+
+    def shown(self, line: bytes) -> str:
+        """The line as the body shows it."""
+        return self.body.shown(line)
+
+    def _over(self) -> bool:
+        self.stopped |= time.monotonic() > self.deadline
+        return self.stopped
 
 
 @dataclass(frozen=True)
@@ -298,11 +311,21 @@ def piped(stream: IO[bytes], deadline: float | None = None, name: str = "stdin")
 class Spooled:
     """A body that was piped in and is too large to hold: it waits in an unnamed file."""
 
-    def __init__(self, file: io.BufferedRandom) -> None:
+    first = 1
+
+    def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         weakref.finalize(self, file.close)
 
-    def lines(self) -> Iterator[Line]:
-        """The lines from the start; two readers at a time would disturb each other."""
+    def blocks(self) -> Iterator[bytes]:
+        """The text from the start; two readers at a time would disturb each other."""
         self.file.seek(0)
-        yield from text.stream(self.file)
+        yield from text.read(self.file)
+
+    def lines(self) -> Iterator[Line]:
+        """The lines from the start."""
+        return text.lines(self.blocks(), text.shown)
+
+    def shown(self, line: bytes) -> str:
+        """The line, cleaned."""
+        return text.shown(line)

@@ -7,14 +7,11 @@ one scan of a text looks for those, and an expression only ever sees lines that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LITERAL_LEAST = 5
 """Characters of the shortest literal that is worth looking for."""
@@ -51,21 +48,13 @@ class Ratio(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     below: float | None = None
     above: float | None = None
 
-    def holds(self, values: Mapping[str, str | None]) -> bool:
+    def holds(self, values: Mapping[str, str]) -> bool:
         """Whether the numbers are told and meet the bound; both are of the same unit."""
         try:
-            ratio = float(values.get(self.of) or "") / float(values.get(self.to) or "")
-        except (ValueError, ZeroDivisionError):
+            ratio = float(values[self.of]) / float(values[self.to])
+        except (KeyError, ValueError, ZeroDivisionError):
             return False
         return (self.below is None or ratio < self.below) and (self.above is None or ratio > self.above)
-
-
-class Hit(NamedTuple):
-    """A line that shows a symptom: its place among the lines, what matched, and the values it names."""
-
-    place: int
-    says: str
-    values: dict[str, str]
 
 
 class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,10 +70,10 @@ class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     within: Annotated[int, Meta(ge=0, le=60)] = 12
     ratio: Ratio | None = None
 
-    def __post_init__(self) -> None:
-        # An expression that is none must keep the entry from loading, not crash it when a text is judged.
+    def check(self) -> None:
+        """Raise where an expression is none of RE2's, or holds no literal."""
         for expression in (*self.any, *self.none):
-            re.compile(expression)
+            compiled(expression)
         _ = self.literals
 
     @property
@@ -92,24 +81,19 @@ class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The literal of each expression of `any`."""
         return tuple(map(literal, self.any))
 
-    def hits(self, lines: Sequence[str]) -> Iterator[Hit]:
-        """The lines that show the symptom, in their order."""
-        wanted = [(literal(expression), expression) for expression in self.any]
-        for place, line in enumerate(lines):
-            for held, expression in wanted:
-                at = line.find(held)
-                found = compiled(expression).search(_around(line, at)) if at >= 0 else None
-                if found and self._stands(lines[max(0, place - self.within) : place + self.within + 1], found):
-                    values = {name: value for name, value in found.groupdict().items() if value}
-                    yield Hit(place, found.group(0), values)
-                    break
-
-    def _stands(self, near: Sequence[str], found: Match) -> bool:
-        if self.ratio and not self.ratio.holds(found.groupdict()):
+    def stand(self, near: Sequence[str], values: Mapping[str, str]) -> bool:
+        """Whether a line that matched with these values shows the symptom, by the lines near it, its own with them."""
+        if self.ratio and not self.ratio.holds(values):
             return False
         if not all(any(one in line for line in near) for one in self.contains):
             return False
         return not any(compiled(one).search(line[:LINE_CAP]) for one in self.none for line in near)
+
+
+def search(expression: str, line: str) -> Match | None:
+    """The first match of an expression in a line, looked for around its literal."""
+    at = line.find(literal(expression))
+    return compiled(expression).search(_around(line, at)) if at >= 0 else None
 
 
 def _around(line: str, at: int) -> str:

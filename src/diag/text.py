@@ -6,11 +6,12 @@ Knows byte-order marks, broken UTF-8, ANSI colours and lines without an end. Doe
 from __future__ import annotations
 
 import codecs
-import io
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple, cast
+from itertools import chain, islice
+from typing import IO, Any, NamedTuple, cast
 
 LINE_CAP = 64 * 1024
 """Characters after which a line without an end is handed on in pieces of the same number."""
@@ -18,9 +19,13 @@ LINE_CAP = 64 * 1024
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 """Terminal escape sequences: CSI (colours, cursor), OSC and other strings (titles, links), the two-character ones."""
 
+ANSI_BYTES = re.compile(ANSI.pattern.encode())
+
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 """Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
 and carriage return; soft hyphens, zero-width characters and marks of direction."""
+BLOCK = 2**20
+"""Bytes of a block that is read and searched at a time."""
 LINE_PIECES = 128
 """Pieces after which the rest of a line without an end is passed over: eight million characters."""
 
@@ -57,6 +62,16 @@ class _Expression:
         return found
 
 
+SPEAKER = re.compile(
+    r"^.{0,120}?(?:"
+    r"\((?P<process>[A-Za-z]\w{0,40}(?: rank=\d{1,5})?) pid=\d{1,9}[^()]{0,60}\)"
+    r"|\[(?P<rank>(?:rank|default)\d{1,5})\]"
+    r"|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?P<part>(?:[A-Z]{2}\d{1,4} ?){1,5})\]"
+    r"|\[\d{1,3},(?P<task>\d{1,5})\]<std(?:out|err)>"
+    r"|:(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] "
+    r")"
+)
+"""How engines, torchrun, Ray, Open MPI and NCCL say which process a line is of."""
 SIGNS = frozenset("*?[")
 
 
@@ -78,8 +93,24 @@ def expression(source: str, flags: int = 0) -> re.Pattern[str]:
 
 def bare(line: str) -> str:
     """The line as its program printed it, without the marks of whoever passed it on."""
+    if line.startswith('{"log":"'):
+        line = _logged(line)
     found = MARKS_OF_OTHERS.match(line) if ">" in line[:4] or "|" in line[:160] else None
     return line[found.end() :] if found else line
+
+
+def speaker(line: str) -> str:
+    """The process that a line names as its own, empty where it names none."""
+    found = SPEAKER.match(line)
+    return next(filter(None, found.groups()), "").strip() if found else ""
+
+
+def _logged(line: str) -> str:
+    """What a container printed, of a line of the log that its runtime keeps as JSON."""
+    try:
+        return str(json.JSONDecoder().raw_decode(line)[0]["log"]).rstrip("\n").replace("\n", " ")
+    except (ValueError, RecursionError):
+        return line
 
 
 def plain(text: str) -> str:
@@ -133,26 +164,60 @@ def joined(lines: Iterable[Line]) -> str:
     return "".join(parts)
 
 
-def stream(source: io.BufferedReader | io.BufferedRandom) -> Iterator[Line]:
-    """The lines of a byte stream, without holding more of it than one bounded line."""
-    mark, encoding = encoding_of(source.peek(MARK_BYTES)[:MARK_BYTES])
-    source.read(mark)
-    if encoding == "utf-8":
-        yield from _pieces(lambda cap: source.readline(cap).decode("utf-8", "backslashreplace"))
-        return
-    wrapper = io.TextIOWrapper(source, encoding, "backslashreplace", newline="\n")
-    try:
-        yield from _pieces(wrapper.readline)
-    finally:
-        wrapper.detach()
+def read(source: IO[bytes]) -> Iterator[bytes]:
+    """A byte stream in blocks of whole lines, as UTF-8 without terminal sequences; a longer line comes in several."""
+    start = source.read(BLOCK)
+    mark, encoding = encoding_of(start[:MARK_BYTES])
+    decode = codecs.getincrementaldecoder(encoding)("backslashreplace").decode if encoding != "utf-8" else None
+    rest = b""
+    for piece in chain((start[mark:],), iter(lambda: source.read(BLOCK), b"")):
+        block = rest + (decode(piece).encode("utf-8", "surrogatepass") if decode else piece)
+        end = block.rfind(b"\n") + 1 or len(block)
+        if end:
+            yield _clean(block[:end])
+        rest = block[end:]
+    if rest:
+        yield _clean(rest)
 
 
-def _pieces(readline: Callable[[int], str]) -> Iterator[Line]:
-    number, whole, pieces = 1, True, 0
-    while piece := readline(LINE_CAP):
-        whole = piece.endswith("\n")
-        if pieces < LINE_PIECES:
-            yield Line(number, plain(piece.rstrip("\r\n")))
-        number, pieces = (number + 1, 0) if whole else (number, pieces + 1)
-    if whole:
-        yield Line(number, "")
+def _clean(block: bytes) -> bytes:
+    return ANSI_BYTES.sub(b"", block) if b"\x1b" in block else block
+
+
+def lines(blocks: Iterable[bytes], show: Callable[[bytes], str]) -> Iterator[Line]:
+    """All lines of a text in blocks: the last one is empty where the text ends with a line feed, as in an editor."""
+    last, block = 0, b"\n"
+
+    def seen() -> Iterator[bytes]:
+        nonlocal block
+        for block in blocks:
+            yield block
+
+    for line in numbered(seen(), show):
+        last = line.number
+        yield line
+    if block.endswith(b"\n"):
+        yield Line(last + 1, "")
+
+
+def numbered(blocks: Iterable[bytes], show: Callable[[bytes], str], first: int = 1) -> Iterator[Line]:
+    """The lines of consecutive blocks, the first of this number; a long one in pieces, the last of them left out."""
+    number, pieces = first, 0
+    for block in blocks:
+        *whole, rest = block.split(b"\n")
+        for part in whole:
+            yield from islice(_pieces(number, part, show), max(0, LINE_PIECES - pieces))
+            number, pieces = number + 1, 0
+        if rest:
+            yield from islice(_pieces(number, rest, show), max(0, LINE_PIECES - pieces))
+            pieces += 1 + len(rest) // LINE_CAP
+
+
+def _pieces(number: int, line: bytes, show: Callable[[bytes], str]) -> Iterator[Line]:
+    for at in range(0, len(line) or 1, LINE_CAP):
+        yield Line(number, show(line[at : at + LINE_CAP]))
+
+
+def shown(line: bytes) -> str:
+    """A line of bytes as characters, without what hides or turns them."""
+    return plain(line.rstrip(b"\r").decode("utf-8", "backslashreplace"))

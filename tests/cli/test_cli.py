@@ -237,8 +237,9 @@ def test_nothing_is_written_but_the_cache(tmp_path):
     assert done.returncode == 4
     written = sorted(str(one.relative_to(home)) for one in home.rglob("*") if one.is_file())
     assert [re.sub("[0-9a-f]{16}", "ROOTS", one) for one in written] == [
-        ".cache/diag/kb-ROOTS.msgpack",
+        ".cache/diag/kb-ROOTS.cache",
         ".cache/diag/redact.key",
+        ".cache/diag/scan-ROOTS.cache",
     ]
 
 

@@ -56,7 +56,8 @@ def flux_low(facts: Facts) -> Iterator[Finding]:
 ENTRY = """\
 title: {en: A valve sticks, zh: 阀门卡住}
 severity: error
-symptoms: {contains: [WORD stuck]}
+text: [tool-output]
+symptoms: {any: [WORD stuck]}
 cause: {en: The valve was not oiled., zh: 阀门未上油。}
 remedies:
   - {title: {en: Oil it, zh: 上油}, safety: manual}

@@ -94,8 +94,8 @@ def filled(text: str, box: Path) -> str:
     return text.replace("$BOX", str(box)).replace("$OWN", sys.executable)
 
 
-KEPT = re.compile(r"kb-[0-9a-f]{16}\.msgpack").fullmatch
-"""What is parsed of the knowledge base is kept in the cache, where that can be written."""
+KEPT = re.compile(r"(?:kb|scan)-[0-9a-f]{16}\.cache").fullmatch
+"""What is parsed of the knowledge base, and what texts are searched for, is kept in the cache if that can be written."""
 
 
 def surroundings(fault: Fault, box: Path) -> dict[str, str]:

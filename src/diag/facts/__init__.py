@@ -87,7 +87,7 @@ from diag.facts.software import (
     TorchBuild,
     torch_backend,
 )
-from diag.facts.text import How, Text, Unavailable
+from diag.facts.text import How, Sighting, Text, Unavailable
 
 __all__ = [
     "JETSON",
@@ -157,6 +157,7 @@ __all__ = [
     "Service",
     "Setting",
     "SharedSegment",
+    "Sighting",
     "Suggestion",
     "Text",
     "TorchArchitectures",

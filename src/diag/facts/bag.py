@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from diag.facts.base import Fact
@@ -11,7 +11,7 @@ from diag.facts.device import Accelerator, distinct
 from diag.facts.engine import LaunchArguments
 from diag.facts.host import Listing, Setting
 from diag.facts.software import Package
-from diag.facts.text import Text
+from diag.facts.text import Sighting, Text
 
 F = TypeVar("F", bound=Fact)
 TICKS = re.compile("`+")
@@ -29,6 +29,7 @@ class Facts:
         self._by_scope: dict[str, list[Fact]] | None = None
         self._devices: tuple[Accelerator, ...] | None = None
         self._environment: dict[str, Setting] | None = None
+        self._sightings: dict[str, list[Sighting]] | None = None
         for fact in self._facts:
             self._by_kind.setdefault(type(fact), []).append(fact)
 
@@ -80,6 +81,14 @@ class Facts:
                 own = Setting(origin=launch.origin, name=name, value=value)
                 settings[name] = lines.get((name, value), own)
         return settings
+
+    def sightings(self, rule: str) -> Sequence[Sighting]:
+        """The lines that match a symptom of a rule, in their order."""
+        if self._sightings is None:
+            self._sightings = {}
+            for one in self.all(Sighting):
+                self._sightings.setdefault(one.rule, []).append(one)
+        return self._sightings.get(rule, ())
 
     def listing(self, kind: str) -> Listing | None:
         """What tells that all facts of a kind were told, None where nothing does: see `Listing`."""

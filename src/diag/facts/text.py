@@ -5,15 +5,30 @@ from __future__ import annotations
 from typing import Literal
 
 from diag.facts.base import Passing
+from diag.text import Line
 
 How = Literal["missing", "unstarted", "failed", "silent"]
 
 
 class Text(Passing, frozen=True, kw_only=True):
-    """A window of a longer text around lines that some entry asks about; `kinds` says what texts they stand in."""
+    """That a text of these `kinds` was there (`kernel-log`, `traceback`), read at one of its lines."""
 
-    content: str
     kinds: tuple[str, ...] = ()
+
+
+class Sighting(Passing, frozen=True, kw_only=True):
+    """A line that matches a symptom of a rule, with the lines near it.
+
+    `matched` is the part that does, `values` what it names; `times` counts the lines that say the same but for numbers,
+    `speakers` are the processes that said it.
+    """
+
+    rule: str
+    matched: str
+    near: tuple[Line, ...]
+    values: dict[str, str]
+    times: int = 1
+    speakers: tuple[str, ...] = ()
 
 
 class Unavailable(Passing, frozen=True, kw_only=True):

@@ -1,0 +1,88 @@
+"""What rules hear of a text: the lines that match one of their symptoms, with those near them.
+
+A line that says the same again is counted and not told again; of lines that say different things the first ones are
+told, since causes come before consequences. Near a line are those of the same process, and those that name none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from diag.capture import QUOTE_CAP, Capture
+from diag.check import Check
+from diag.facts import Fact, Origin, Sighting
+from diag.scan import Scanned, Span
+from diag.symptoms import literal, search
+from diag.text import Line, speaker
+
+SHAPES_CAP = 24
+"""Different things said that are told for one rule."""
+ALIKE_CAP = 4
+"""Lines told that say the same."""
+SPEAKERS_CAP = 64
+NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
+
+
+@dataclass
+class _Alike:
+    """Lines that say the same but for numbers: the first ones, how many there are, and who said it."""
+
+    lines: list[tuple[Line, str, dict[str, str]]] = field(default_factory=list)
+    times: int = 0
+    speakers: set[str] = field(default_factory=set)
+
+
+def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told: Sequence[Fact]) -> Iterator[Sighting]:
+    """The lines of a text that match a symptom; `told` are the facts by whose lines a machine is told apart."""
+    wanted: dict[tuple[str, int], tuple[Span, Line, str, dict[str, str], _Alike]] = {}
+    for check in checks:
+        if check.symptoms and any(one in scanned.hits for one in check.symptoms.literals):
+            within = check.symptoms.within
+            for alike in _alike(check.symptoms.any, scanned).values():
+                for line, says, values in alike.lines:
+                    span = Span(max(1, line.number - within), line.number + within)
+                    wanted.setdefault((check.id, line.number), (span, line, says, values, alike))
+    cut = dict(scanned.cut(span for span, *_ in wanted.values()))
+    for (rule, number), (span, line, says, values, alike) in sorted(wanted.items(), key=lambda one: one[0][1]):
+        before = (fact.origin.scope for fact in reversed(told) if fact.origin.line <= number)
+        scope = next(before, capture.scope)
+        yield Sighting(
+            origin=Origin(capture=capture.key, line=number, quote=line.text.strip()[:QUOTE_CAP], scope=scope),
+            rule=rule,
+            matched=says[:QUOTE_CAP],
+            near=tuple(_near(cut.get(span, ()), line)),
+            values=values,
+            times=alike.times if alike.lines[0][0] is line else 0,
+            speakers=tuple(sorted(alike.speakers)),
+        )
+
+
+def _alike(expressions: Iterable[str], scanned: Scanned) -> dict[str, _Alike]:
+    """The lines that match, by what they say but for numbers."""
+    found: dict[str, _Alike] = {}
+    seen: set[int] = set()
+    for expression in expressions:
+        for line in scanned.hits.get(literal(expression), ()):
+            match = search(expression, line.text) if line.number not in seen else None
+            if match is None:
+                continue
+            seen.add(line.number)
+            shape = NUMBERS.sub("#", match.group(0))
+            if shape not in found and len(found) >= SHAPES_CAP:
+                continue
+            alike = found.setdefault(shape, _Alike())
+            alike.times += 1
+            if len(alike.speakers) < SPEAKERS_CAP and (name := speaker(line.text)):
+                alike.speakers.add(name)
+            if len(alike.lines) < ALIKE_CAP:
+                values = {name: value for name, value in match.groupdict().items() if value}
+                alike.lines.append((line, match.group(0), values))
+    return found
+
+
+def _near(lines: Iterable[Line], own: Line) -> Iterator[Line]:
+    """The lines that are not of another process."""
+    who = speaker(own.text)
+    return (line for line in lines if not who or speaker(line.text) in ("", who))
