@@ -31,6 +31,7 @@ from diag.finding import (
     Value,
     Waiver,
 )
+from diag.unexplained import Unexplained
 
 SourceKind = Literal["live", "bundle", "paste", "asked"]
 Verdict = Literal["pass", "warn", "fail", "incomplete"]
@@ -135,7 +136,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """The document `diag/report/1`.
 
     `untouched` are the subjects (`torch`, `network`) that have checks which apply, none of which could be judged;
-    `ignored` the prefixes of rules that the user left out.
+    `ignored` the prefixes of rules that the user left out. `unexplained` is what a text consists of in which no cause
+    was found, None where one was.
     """
 
     schema_: Literal["diag/report/1"] = field(default="diag/report/1", name="schema")
@@ -148,6 +150,7 @@ class Report(Struct, frozen=True, kw_only=True):
     untouched: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     machine: tuple[MachineRow, ...] = ()
+    unexplained: Unexplained | None = None
     findings: tuple[ReportedFinding, ...] = ()
     results: tuple[ReportedResult, ...] = ()
     facts: dict[str, list[dict[str, Any]]] = {}
@@ -185,6 +188,7 @@ class Judged:
     broken: Sequence[Broken] = ()
     incomplete: Sequence[str] = ()
     machine: Sequence[MachineRow] = ()
+    unexplained: Unexplained | None = None
     seconds: Mapping[str, float] | None = None
     waivers: Sequence[Waiver] = ()
     ignored: Sequence[str] = ()
@@ -208,6 +212,7 @@ def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **ci
         language="zh" if language == "zh" else "en",
         machine=tuple(judged.machine),
         findings=findings,
+        unexplained=judged.unexplained,
         results=tuple(_result(result, checks[result.check], language) for result in judged.results),
         facts=_facts(judged.facts),
         captures=tuple(map(_capture, judged.captures)),

@@ -72,6 +72,18 @@ SPEAKER = re.compile(
     r")"
 )
 """How engines, torchrun, Ray, Open MPI and NCCL say which process a line is of."""
+PREFIX = re.compile(
+    r"(?:\s*(?:"
+    r"\([A-Za-z][^()]{0,80}\)"
+    r"|\[[^\[\]]{0,80}\]:?"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}"
+    r"|\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+    r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b:?"
+    r"|[\w.-]{1,60}:\d{1,9}:\d{1,9}"
+    r"|(?:stdout|stderr) [FP]\b"
+    r"))+\s+"
+)
+"""What loggers put before a message: time, level, process, place in the code."""
 SIGNS = frozenset("*?[")
 
 
@@ -103,6 +115,11 @@ def speaker(line: str) -> str:
     """The process that a line names as its own, empty where it names none."""
     found = SPEAKER.match(line)
     return next(filter(None, found.groups()), "").strip() if found else ""
+
+
+def message(line: str) -> str:
+    """What a line says, without the time, level, process and place that a logger puts before it."""
+    return line[found.end() :] if (found := PREFIX.match(line)) else line
 
 
 def _logged(line: str) -> str:
@@ -186,17 +203,17 @@ def _clean(block: bytes) -> bytes:
 
 def lines(blocks: Iterable[bytes], show: Callable[[bytes], str]) -> Iterator[Line]:
     """All lines of a text in blocks: the last one is empty where the text ends with a line feed, as in an editor."""
-    last, block = 0, b"\n"
+    last, end = 0, [b"\n"]
 
     def seen() -> Iterator[bytes]:
-        nonlocal block
         for block in blocks:
+            end[0] = block[-1:]
             yield block
 
     for line in numbered(seen(), show):
         last = line.number
         yield line
-    if block.endswith(b"\n"):
+    if end[0] == b"\n":
         yield Line(last + 1, "")
 
 

@@ -95,7 +95,7 @@ def filled(text: str, box: Path) -> str:
 
 
 KEPT = re.compile(r"(?:kb|scan)-[0-9a-f]{16}\.cache").fullmatch
-"""What is parsed of the knowledge base, and what texts are searched for, is kept in the cache if that can be written."""
+"""What is parsed of the knowledge base, and what texts are searched for, is kept where that can be written."""
 
 
 def surroundings(fault: Fault, box: Path) -> dict[str, str]:

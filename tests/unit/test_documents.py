@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec import msgpack
 
+from diag import cache as files
 from diag import documents
-from diag.cache import CAP, place
 from diag.documents import Documents
 from diag.plugins import Shelf
 
@@ -176,7 +176,7 @@ def test_a_truncated_cache_only_costs_time(file, cache):
 def test_a_huge_cache_is_not_read(file, cache):
     cache.parent.mkdir(parents=True)
     with cache.open("wb") as opened:
-        opened.truncate(CAP + 1)
+        opened.truncate(files.CAP + 1)
     assert whole(file, cache)
     assert cache.stat().st_size < 10_000
 
@@ -273,7 +273,7 @@ def test_a_file_that_is_none_is_told_each_time_and_never_kept(tmp_path, text):
         loaded = Shelf([root], folder).loaded()
         assert [Path(one.where).name for one in loaded.broken] == ["torn.yaml"]
         assert list(loaded.checks) == ["site/whole"]
-        assert list(kept(place(folder, "kb", [root]))) == [digest(entries / "whole.yaml")]
+        assert list(kept(files.place(folder, "kb", [root]))) == [digest(entries / "whole.yaml")]
 
 
 # What is wrong today: each of these is to become a plain test when `diag.documents` is corrected.

@@ -22,7 +22,11 @@ def streamed(raw: io.BytesIO) -> list[text.Line]:
 
 @pytest.mark.parametrize("raw", BODIES)
 def test_a_stream_and_a_string_give_the_same_lines(raw: bytes):
-    assert [line.text for line in streamed(io.BytesIO(raw))] == [line.text for line in text.split(text.decode(raw))] == BODIES[raw]
+    assert (
+        [line.text for line in streamed(io.BytesIO(raw))]
+        == [line.text for line in text.split(text.decode(raw))]
+        == BODIES[raw]
+    )
 
 
 def test_a_line_without_end_comes_in_bounded_pieces_of_one_number():

@@ -20,6 +20,7 @@ from diag.cli.options import (
     Content,
     Live,
     Output,
+    Told,
     grouped,
     place,
     told,
@@ -62,6 +63,20 @@ def asked(source: tuple[str, ...], live: Live, given: dict[str, Any]) -> Questio
         raise click.UsageError("--quick, --deep, --python and --container are about this host, not about a SOURCE")
     texts = {key: text for key in ("launch", "expect") if (text := given.pop(key)) is not None}
     return Question(command="env-check", sources=source, texts=texts)
+
+
+@app.command()
+@click.argument("source", nargs=-1, required=True, callback=told, metavar="FILE... | -")
+@grouped(output=Told, content=Content, bounds=Bounds)
+def explain(source: tuple[str, ...], bounds: Bounds, output: Output, content: Content) -> int:
+    """Name the cause and the fix of what a log, a traceback, a pasted issue or an archive of logs shows.
+
+    Exit code: 0, or 4 where something failed whose cause no rule names; 1 only with --fail-on.
+    """
+    from diag.cli import examine
+
+    question = examine.Question(command=examine.EXPLAIN, sources=source)
+    return examine.run(question, output=output, content=content, bounds=bounds, live=Live())
 
 
 @app.command()

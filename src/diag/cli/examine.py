@@ -32,7 +32,7 @@ from diag.cli.opening import (
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
 from diag.cli.settings import known_waivers, settings
-from diag.cli.unanswered import lost, unanswered
+from diag.cli.unanswered import lost, unanswered, uncaused
 from diag.engine import Examination
 from diag.errors import TimeUp
 from diag.facts import Facts, Host
@@ -43,6 +43,7 @@ from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
 from diag.text import printable
+from diag.unexplained import unexplained
 
 OWN = frozenset(
     (
@@ -53,6 +54,9 @@ OWN = frozenset(
 """Fields of a report whose words are diag's own, of closed sets: no name can stand in them."""
 FREE = ("facts", "values")
 """Fields whose own keys are not the report's, whatever they are called."""
+
+
+EXPLAIN = "explain"
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -138,12 +142,20 @@ def reported(asked: Question, found: Examined, content: Content) -> Report:
     examination, checks = found.examination, found.loaded.checks
     day = today()
     versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=day)
+    words = WORDS[content.lang]
+    rest = None
+    if asked.command == EXPLAIN:
+        rest = None if caused(found) else unexplained(examination.captures)
+        incomplete = uncaused(found.opened, examination, rest, words)
+    else:
+        incomplete = unanswered(found.opened, examination, checks, words)
     judged = Judged(
         facts=examination.facts.adding(versions),
         results=examination.results,
         captures=examination.captures,
         broken=(*examination.broken, *lost(found.opened)),
-        incomplete=unanswered(found.opened, examination, checks, WORDS[content.lang]),
+        incomplete=incomplete,
+        unexplained=rest,
         machine=summary.machine(examination.facts, content.lang),
         seconds=examination.seconds,
         waivers=found.waivers,
@@ -154,6 +166,12 @@ def reported(asked: Question, found: Examined, content: Content) -> Report:
     source = Source(kind=found.opened[0].kind, name=", ".join(names), taken_at=now())
     report = assemble(judged, checks, language=content.lang, tool=__version__, command=asked.command, source=source)
     return report if content.no_redact else redacted(report, known(found))
+
+
+def caused(found: Examined) -> bool:
+    """Whether a finding of severity error names a cause, not only that something failed."""
+    results = (one for one in found.examination.results if one.severity == "error" and one.findings)
+    return any(not found.loaded.checks[one.check].consequence for one in results)
 
 
 def known(found: Examined) -> Known:

@@ -47,6 +47,10 @@ class Output(Struct, frozen=True, kw_only=True):
     quiet: bool
 
 
+class Told(Output, frozen=True, kw_only=True):
+    """The same of a command that tells, and judges only when asked to."""
+
+
 class Content(Struct, frozen=True, kw_only=True):
     """In which language the report is made, and whether it passes the exit gate."""
 
@@ -90,20 +94,29 @@ OVERLAY = click.option(
     help="Rows of a site's own, in files like those of kb/matrix: they replace ours of the same id.",
 )
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Leave names, addresses and secrets as they were read.")
-OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
-    Output: (
-        click.option("--format", "form", default="terminal", metavar="FORMAT", help="terminal, json or markdown."),
+
+
+def _output(fail_on: FailOn) -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option(
+            "--format", "form", default="terminal", metavar="FORMAT", help="terminal, json, markdown or issue."
+        ),
         click.option(
             "--report", callback=place, multiple=True, metavar="PATH", help="Write the report here, too (.json, .md)."
         ),
         click.option(
             "--fail-on",
             type=click.Choice(["error", "warning", "never"]),
-            default="error",
+            default=fail_on,
             help="Severity from which the exit code is 1.",
         ),
         click.option("--quiet", is_flag=True, help="Write nothing to stdout; the exit code says it."),
-    ),
+    )
+
+
+OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
+    Output: _output("error"),
+    Told: _output("never"),
     Content: (
         click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the report."),
         NO_REDACT,

@@ -22,6 +22,7 @@ from diag.facts import (
 )
 from diag.finding import Broken
 from diag.learn import key_of
+from diag.unexplained import Unexplained
 
 STOPPED = "stopped"
 ERROR = "error"
@@ -44,6 +45,22 @@ def unanswered(
             reasons.append(words["expectation"].format(reason=result.reason))
     if not any(result.status in ("pass", "fail") for result in examination.results):
         reasons.append(words["nothing judged"])
+    return reasons
+
+
+def uncaused(
+    opened: Sequence[sources.Source], examination: Examination, rest: Unexplained | None, words: Words
+) -> list[str]:
+    """Why the cause of what a text shows was not named, empty where it was or nothing in it looks like an error."""
+    reasons = list(_unread(opened, examination, words))
+    known = any(not isinstance(fact, Reference) for fact in examination.facts)
+    if rest and rest.errors:
+        first = rest.errors[0]
+        followed = any(result.findings for result in examination.results if result.severity == "error")
+        said = words["no cause behind" if followed else "no cause"]
+        reasons.append(said.format(place=f"{first.capture}:{first.line}", quote=first.quote[:80]))
+    elif rest and not known:
+        reasons.append(words["nothing known"])
     return reasons
 
 

@@ -14,7 +14,7 @@ from diag.errors import DiagError
 from diag.report import Report
 
 MODULES = {"terminal": "diag.render.terminal", "json": "diag.render.json"}
-TEMPLATES = {"markdown": "report.md.j2"}
+TEMPLATES = {"markdown": "report.md.j2", "issue": "issue.md.j2"}
 EXTENSIONS = {".json": "json", ".md": "markdown"}
 
 

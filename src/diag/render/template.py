@@ -22,7 +22,7 @@ def render(report: Report, template: Path) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(line=_line, fence=_fence)
+    environment.filters.update(line=_line, fence=_fence, flat=_flat)
     return environment.get_template(template.name).render(
         report=report, words=WORDS[report.language], judged=judged(report), waiver=waiver
     )
@@ -32,6 +32,11 @@ def _line(text: str) -> str:
     """Text of one line that Markdown takes literally."""
     flat = " ".join(plain(text).split())
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>#|~!" else sign for sign in flat)
+
+
+def _flat(text: str) -> str:
+    """Text of one line within a block of code, which it cannot end."""
+    return re.sub("`{3,}", "``", " ".join(plain(text).split()))
 
 
 def _fence(text: str) -> str:

@@ -62,6 +62,7 @@ def _rows(report: Report) -> Iterator[Row]:
     for finding in report.findings if report.command != "matrix suggest" else ():
         yield Row("", "")
         yield from _finding(finding, report.language)
+    yield from _unexplained(report, words)
     for verdict in report.versions:
         yield Row("", "")
         yield from _versions(verdict, report, words)
@@ -114,6 +115,21 @@ def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
             yield from (Row("      ", line, text_style=STYLES["command"]) for line in command.splitlines())
         if remedy.verify:
             yield Row(f"      {words['verify']}: ", remedy.verify, text_style=STYLES["command"])
+
+
+def _unexplained(report: Report, words: dict[str, str]) -> Iterator[Row]:
+    """What a text consists of in which no cause was found."""
+    rest = report.unexplained
+    if rest is None or not rest.errors:
+        return
+    yield Row("", "")
+    yield Row("", words["looks like errors"], text_style="bold")
+    for one in rest.errors:
+        yield Row("  ", f"{one.capture}:{one.line}: {one.quote}")
+    yield Row("", words["templates"], text_style="bold")
+    for one in rest.templates:
+        yield Row(f"  {one.times}x ", f"{one.quote} ({one.capture}:{one.line})", STYLES["faint"])
+    yield Row("", words["report it"], text_style=STYLES["faint"])
 
 
 def _versions(verdict: MatrixVerdict, report: Report, words: dict[str, str]) -> Iterator[Row]:

@@ -1,0 +1,83 @@
+"""What no rule explains in a text: its first lines that look like errors, and what the rest consists of.
+
+Looking like an error proves nothing; it tells a reader where to begin, and a maintainer which entry is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from msgspec import Struct
+
+from diag.capture import QUOTE_CAP, Capture
+from diag.text import Line, message
+
+LINES_CAP = 200_000
+"""Lines of a text that are looked at."""
+ERRORS_CAP, TEMPLATES_CAP = 5, 8
+WIDTH = 240
+"""Characters of a line that its template is made from."""
+ERROR = re.compile(
+    r"\b(?:ERROR|FATAL|CRITICAL|Traceback \(most recent|[Ee]rror:|[Ff]atal:|panic:|Segmentation fault|core dumped"
+    r"|[Aa]ssertion .{0,80}failed|FAILED|aborted|Aborted)|\w(?:Error|Exception)\b[:(]"
+)
+HARMLESS = re.compile(r"\b(?:errors?|failed|failures?)[ =:]{1,3}0\b|\b0 (?:errors|failed)\b|[Nn]o errors?\b")
+
+
+class Excerpt(Struct, frozen=True, kw_only=True):
+    """A line, or the template that several follow (`<*>` for what differs): the first one's place, and how many."""
+
+    capture: str
+    line: int
+    quote: str
+    times: int = 1
+
+
+class Unexplained(Struct, frozen=True, kw_only=True):
+    """The first lines that look like errors, and the most frequent templates of all lines."""
+
+    errors: tuple[Excerpt, ...] = ()
+    templates: tuple[Excerpt, ...] = ()
+
+
+def unexplained(captures: Iterable[Capture]) -> Unexplained:
+    """What the pasted texts among these captures consist of."""
+    texts = [one.bare() for one in captures if one.kind == "text"]
+    errors = (one for text in texts for one in _errors(text))
+    return Unexplained(errors=tuple(islice(errors, ERRORS_CAP)), templates=tuple(_templates(texts)))
+
+
+def _errors(text: Capture) -> Iterator[Excerpt]:
+    """The lines that look like errors, each kind of them once."""
+    seen: set[str] = set()
+    for line in _lines(text):
+        if ERROR.search(line.text[:QUOTE_CAP]) and not HARMLESS.search(line.text[:QUOTE_CAP]):
+            said = re.sub(r"\d+", "#", message(line.text))
+            if said not in seen:
+                seen.add(said)
+                yield Excerpt(capture=text.key, line=line.number, quote=line.text.strip()[:QUOTE_CAP])
+
+
+def _templates(texts: Iterable[Capture]) -> list[Excerpt]:
+    """The templates that the lines follow, the most frequent first (Drain)."""
+    from drain3.drain import Drain  # not above: few texts are not explained
+
+    miner = Drain(max_clusters=1_000, max_children=50)
+    first: dict[int, tuple[str, int]] = {}
+    for text in texts:
+        for line in _lines(text):
+            if said := message(line.text)[:WIDTH].strip():
+                cluster, _ = miner.add_log_message(said)
+                first.setdefault(cluster.cluster_id, (text.key, line.number))
+    largest = sorted(miner.clusters, key=lambda one: -one.size)[:TEMPLATES_CAP]
+    return [
+        Excerpt(capture=capture, line=line, quote=one.get_template(), times=one.size)
+        for one in largest
+        for capture, line in (first[one.cluster_id],)
+    ]
+
+
+def _lines(text: Capture) -> Iterator[Line]:
+    return islice(text.lines(), LINES_CAP)
