@@ -1,4 +1,4 @@
-"""What kinds of text stand in a paste: an engine's log, one of a collective library or a container runtime, a traceback.
+"""What kinds of text stand in a paste: a log of an engine, of a collective library, of a container, a traceback.
 
 Whoever asks for a symptom in such a text has an answer, "it is not there", only where one was read. It tells that the
 text was there, not that all of it was.
@@ -58,7 +58,7 @@ LITERALS = tuple(sign for signs in SIGNS.values() for sign in signs)
 @probe(
     "texts",
     tells=(Text,),
-    recognise=Recognise(literals=LITERALS, each=True, lines=2_000),
+    recognise=Recognise(literals=LITERALS, lines=0, first=True),
 )
 def texts(capture: Capture) -> Iterator[Fact]:
     """Each kind of text that was read, at the first of its lines."""

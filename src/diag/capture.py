@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import IO, Any, Literal, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from diag import text
 from diag.facts import Origin
-from diag.text import Line
+from diag.text import Block, Line
 
 QUOTE_CAP = 400
 """Characters of a line that evidence quotes."""
@@ -36,14 +36,20 @@ class Body(Protocol):
 
     first: int
 
-    def blocks(self) -> Iterator[bytes]:
-        """The text as UTF-8, in blocks of whole lines, alike each time."""
+    def blocks(self) -> Iterator[Block]:
+        """The text in blocks of whole lines."""
+
+    def block(self, block: Block) -> bytes:
+        """The text of one of the blocks once more."""
 
     def lines(self) -> Iterator[Line]:
         """The lines with their numbers."""
 
     def shown(self, line: bytes) -> str:
         """A line of a block as its program printed it."""
+
+    def sha256(self) -> str:
+        """Digest of the text in UTF-8 and a line feed."""
 
 
 class Held:
@@ -52,32 +58,60 @@ class Held:
     def __init__(self, content: str, first: int = 1) -> None:
         self.content, self.first = content, first
 
-    def blocks(self) -> Iterator[bytes]:
+    def blocks(self) -> Iterator[Block]:
         """The text in memory."""
+        at = 0
         for piece in text.blocks(self.content, text.BLOCK):
-            yield piece.encode("utf-8", "surrogatepass")
+            yield Block(at, len(piece), piece.encode("utf-8", "surrogatepass"))
+            at += len(piece)
+
+    def block(self, block: Block) -> bytes:
+        """The text of a block."""
+        return self.content[block.at : block.at + block.size].encode("utf-8", "surrogatepass")
 
     def shown(self, line: bytes) -> str:
         """The line: a text in memory was cleaned before."""
         return line.decode("utf-8", "surrogatepass")
+
+    def sha256(self) -> str:
+        """Digest of the text."""
+        return hashlib.sha256(f"{self.content}\n".encode("utf-8", "surrogatepass")).hexdigest()
 
     def lines(self) -> Iterator[Line]:
         """The lines in memory."""
         return text.split(self.content, self.first)
 
 
-class OnDisk:
-    """A body in a file, read anew each time and never held."""
+class InFile:
+    """A body in a file of UTF-8, read anew each time and never held; `opened` opens it for as long as it is read."""
 
     first = 1
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, opened: Callable[[], AbstractContextManager[IO[bytes]]]) -> None:
+        self.opened = opened
+        self._sha256 = ""
 
-    def blocks(self) -> Iterator[bytes]:
+    def blocks(self) -> Iterator[Block]:
         """The file, block by block."""
-        with self.path.open("rb") as file:
-            yield from text.read(file)
+        digest = hashlib.sha256()
+        with self.opened() as file:
+            for block in text.read(file):
+                digest.update(block.text)
+                yield block
+        digest.update(b"\n")
+        self._sha256 = digest.hexdigest()
+
+    def block(self, block: Block) -> bytes:
+        """The text of a block."""
+        with self.opened() as file:
+            return text.reread(file, block)
+
+    def sha256(self) -> str:
+        """Digest of the text, which whoever read all of it has made in passing."""
+        if not self._sha256:
+            for _ in self.blocks():
+                pass
+        return self._sha256
 
     def lines(self) -> Iterator[Line]:
         """The lines of the file."""
@@ -94,9 +128,13 @@ class Bare:
     def __init__(self, body: Body) -> None:
         self.body, self.first = body, body.first
 
-    def blocks(self) -> Iterator[bytes]:
+    def blocks(self) -> Iterator[Block]:
         """The text with the marks."""
         return self.body.blocks()
+
+    def block(self, block: Block) -> bytes:
+        """The text of a block with the marks."""
+        return self.body.block(block)
 
     def lines(self) -> Iterator[Line]:
         """The lines as their program printed them."""
@@ -105,6 +143,10 @@ class Bare:
     def shown(self, line: bytes) -> str:
         """The line as its program printed it."""
         return text.bare(self.body.shown(line))
+
+    def sha256(self) -> str:
+        """Digest of the text with the marks."""
+        return self.body.sha256()
 
 
 class Taking(Struct, frozen=True, kw_only=True):
@@ -206,7 +248,4 @@ class Capture(Taking, frozen=True, kw_only=True):
 
     def sha256(self) -> str:
         """Digest of the text, line feeds between its lines."""
-        digest = hashlib.sha256()
-        for line in self.lines():
-            digest.update(line.text.encode("utf-8", "surrogatepass") + b"\n")
-        return digest.hexdigest()
+        return self.body.sha256()

@@ -30,7 +30,7 @@ class Recognise:
     A line that holds one of the `literals`, and matches `pattern` where one is given, opens the text, and up to `lines`
     after it belong to it. A text may open several times over, once by each literal; a literal that comes again opens
     the next one. With `each`, every such line belongs by itself, runs with gaps of at most `lines` are one text, and a
-    run of fewer than `at_least` is none.
+    run of fewer than `at_least` is none. With `first`, only the first line that holds each literal opens a text.
     """
 
     literals: tuple[str, ...]
@@ -38,6 +38,7 @@ class Recognise:
     lines: int = 400
     each: bool = False
     at_least: int = 1
+    first: bool = False
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:

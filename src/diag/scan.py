@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import hyperscan
 
 from diag import cache
 from diag.capture import Body
-from diag.text import LINE_CAP, Line, numbered
+from diag.text import LINE_CAP, LINE_PIECES, Block, Line, pieces
 
 HITS_CAP = 5_000
 """Lines kept for one literal: the first ones, since causes come before consequences."""
@@ -34,34 +35,56 @@ class Span(NamedTuple):
     last: int
 
 
+class Part(NamedTuple):
+    """A block of a text without its characters, and the numbers of its first line and of the line it ends in."""
+
+    block: Block
+    first: int
+    last: int
+
+
 class Scanned(NamedTuple):
-    """What one pass found: the lines that hold each literal, and the number of the first line of each block."""
+    """What one pass found: the lines that hold each literal, and the parts of the text."""
 
     body: Body
     hits: dict[str, list[Line]]
-    starts: list[int]
+    parts: list[Part]
 
-    def cut(self, spans: Iterable[Span]) -> Iterator[tuple[Span, list[Line]]]:
-        """The lines of each span, in the order of their ends; spans may overlap, and may end behind the text."""
+    def cut(self, spans: Iterable[Span]) -> dict[Span, list[Line]]:
+        """The lines of each span that is in the text; spans may overlap, and may end behind the text."""
         waiting = sorted(set(spans), reverse=True)
-        opened: list[tuple[Span, list[Line]]] = []
-        for line in self._lines(lambda last: bool(opened or (waiting and waiting[-1].first <= last))):
-            # A line may come in pieces of one number: a span ends with the first line behind it.
-            yield from [one for one in opened if one[0].last < line.number]
-            opened[:] = [one for one in opened if one[0].last >= line.number]
-            while waiting and waiting[-1].first <= line.number:
-                opened.append((waiting.pop(), []))
-            for _, held in opened:
-                held.append(line)
-            if not waiting and not opened:
-                return
-        yield from opened
+        opened: list[Span] = []
+        found: dict[Span, list[Line]] = {}
+        for part in self.parts:
+            while waiting and waiting[-1].first <= part.last:
+                opened.append(waiting.pop())
+            opened = [span for span in opened if span.last >= part.first]
+            if opened:
+                lines = _Lines(self.body, part)
+                for span in opened:
+                    found.setdefault(span, []).extend(lines.of(span))
+        return {span: lines for span, lines in found.items() if lines}
 
-    def _lines(self, wanted: Callable[[int], bool]) -> Iterator[Line]:
-        """The lines of the blocks wanted, each asked for by the number of its last line."""
-        for block, first, last in zip(self.body.blocks(), self.starts, self.starts[1:], strict=False):
-            if wanted(last):
-                yield from numbered([block], self.body.shown, first)
+
+class _Lines:
+    """The lines of a part, each made a string when it is first asked for."""
+
+    def __init__(self, body: Body, part: Part) -> None:
+        self.raw = body.block(part.block).split(b"\n")
+        self.first, self.shown = part.first, body.shown
+        self.made: dict[int, list[Line]] = {}
+
+    def of(self, span: Span) -> Iterator[Line]:
+        """The lines of a span that are in this part."""
+        for place in range(max(0, span.first - self.first), min(len(self.raw), span.last - self.first + 1)):
+            if place not in self.made:
+                self.made[place] = list(self._pieces(place))
+            yield from self.made[place]
+
+    def _pieces(self, place: int) -> Iterator[Line]:
+        # Behind the last line feed begins a line of the next part, or the empty one that ends a text.
+        if self.raw[place] or place + 1 < len(self.raw):
+            yield from islice(pieces(self.first + place, self.raw[place], self.shown), LINE_PIECES)
 
 
 class Signatures:
@@ -74,12 +97,13 @@ class Signatures:
     def find(self, body: Body) -> Scanned:
         """The lines of a text that hold each literal; a literal without a hit has no entry."""
         search = _Search(self.literals, self._database)
-        starts = [body.first]
+        number, parts = body.first, list[Part]()
         for block in body.blocks():
-            search.block(block, starts[-1], body.shown)
-            starts.append(starts[-1] + block.count(b"\n"))
+            end = search.block(block.text, number, body.shown)
+            parts.append(Part(block._replace(text=b""), number, end))
+            number = end
         found = zip(self.literals, search.lines, strict=True)
-        return Scanned(body, {literal: lines for literal, lines in found if lines}, starts)
+        return Scanned(body, {literal: lines for literal, lines in found if lines}, parts)
 
 
 def _kept(literals: Sequence[str], path: Path | None) -> Any:
@@ -119,8 +143,8 @@ class _Search:
         self.left_out: set[int] = set()
         self.wasted = 0
 
-    def block(self, block: bytes, number: int, shown: Callable[[bytes], str]) -> None:
-        """Search a block whose first line has this number."""
+    def block(self, block: bytes, number: int, shown: Callable[[bytes], str]) -> int:
+        """Search a block whose first line has this number; the number of the line it ends in."""
         ends: list[tuple[int, int]] = []
         self.database.scan(block, lambda id, start, end, flags, context: ends.append((end, id)))
         line, behind = Line(0, ""), -1
@@ -143,6 +167,7 @@ class _Search:
                 lines.append(line)
         if self.wasted > WASTED_CAP:
             self._leave_out()
+        return number + block.count(b"\n", counted)
 
     def _leave_out(self) -> None:
         """Go on without the literals that have all their lines."""

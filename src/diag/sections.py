@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from diag import transcript
@@ -15,6 +15,8 @@ from diag.text import Line
 
 RUN_LINES = 20_000
 """Lines after which a run of lines that each belong to a probe is cut, so that no log is held whole."""
+PROBE_LINES = 40_000
+"""Lines of one text that a probe reads."""
 Hits = Mapping[str, Sequence[Line]]
 
 
@@ -50,9 +52,9 @@ def sections(capture: Capture, scanned: Scanned, probes: Sequence[Probe]) -> lis
     for probe in probes:
         if probe.recognise:
             own = sorted(span for span, one in typed if one is probe)
-            found = _spans(probe.recognise, hits, borders)
+            found = _bounded(_spans(probe.recognise, hits, borders))
             wanted += [(span, probe, False) for span in found if not _inside(span, own)]
-    parts = dict(scanned.cut(span for span, *_ in wanted))
+    parts = scanned.cut(span for span, *_ in wanted)
     result = []
     for span, probe, is_output in wanted:
         if lines := parts.get(span):
@@ -65,11 +67,28 @@ def sections(capture: Capture, scanned: Scanned, probes: Sequence[Probe]) -> lis
 
 def _spans(how: Recognise, hits: Hits, borders: Sequence[int]) -> list[Span]:
     """Where in a text the probe's own begins and ends: at the latest where a prompt names a host."""
-    openers = sorted({(line.number, one) for one in how.literals for line in hits.get(one, ()) if how.opens(line.text)})
+    openers = sorted(
+        {
+            (line.number, one)
+            for one in how.literals
+            for line in hits.get(one, ())[: 1 if how.first else None]
+            if how.opens(line.text)
+        }
+    )
     if how.each:
         numbers = list(dict.fromkeys(number for number, _ in openers))
         return [Span(run[0], run[-1]) for run in _runs(numbers, how.lines, borders) if len(run) >= how.at_least]
     return _opened(openers, how.lines, borders)
+
+
+def _bounded(spans: Sequence[Span]) -> Iterator[Span]:
+    """The first spans, of so many lines that no text is read for ever."""
+    left = PROBE_LINES
+    for span in spans:
+        left -= span.last - span.first + 1
+        if left < 0:
+            return
+        yield span
 
 
 def _runs(numbers: list[int], gap: int, borders: Sequence[int]) -> list[list[int]]:

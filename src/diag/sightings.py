@@ -44,7 +44,7 @@ def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told:
                 for line, says, values in alike.lines:
                     span = Span(max(1, line.number - within), line.number + within)
                     wanted.setdefault((check.id, line.number), (span, line, says, values, alike))
-    cut = dict(scanned.cut(span for span, *_ in wanted.values()))
+    cut = scanned.cut(span for span, *_ in wanted.values())
     for (rule, number), (span, line, says, values, alike) in sorted(wanted.items(), key=lambda one: one[0][1]):
         before = (fact.origin.scope for fact in reversed(told) if fact.origin.line <= number)
         scope = next(before, capture.scope)

@@ -11,19 +11,20 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Protocol
 
 from diag import text
-from diag.capture import Body, Capture, Held, OnDisk
+from diag.capture import Body, Capture, Held, InFile
 from diag.errors import DiagError
 from diag.probe import COSTS, Cost, Probe, Request
 from diag.redact import NOTHING_KNOWN, Known
 from diag.report import SourceKind
 from diag.spawn import Children, Command, Outcome, run
-from diag.text import Line
+from diag.text import Block, Line
 
 MEASURE = Path(__file__).resolve().parent / "measure"
 FILE_CAP = 4 * 2**20
@@ -222,7 +223,11 @@ class Bounded:
     def __init__(self, body: Body, deadline: float) -> None:
         self.body, self.first, self.deadline, self.stopped = body, body.first, deadline, False
 
-    def blocks(self) -> Iterator[bytes]:
+    def block(self, block: Block) -> bytes:
+        """The text of a block."""
+        return self.body.block(block)
+
+    def blocks(self) -> Iterator[Block]:
         """The blocks that can be read before the bound."""
         for block in self.body.blocks():
             if self._over():
@@ -239,6 +244,10 @@ class Bounded:
     def shown(self, line: bytes) -> str:
         """The line as the body shows it."""
         return self.body.shown(line)
+
+    def sha256(self) -> str:
+        """Digest of the text as far as it can be read."""
+        return self.body.sha256()
 
     def _over(self) -> bool:
         self.stopped |= time.monotonic() > self.deadline
@@ -273,9 +282,14 @@ def paste(path: Path, name: str = "", deadline: float | None = None) -> Paste:
         raise DiagError(f"cannot read {path}: {error.strerror or error}") from error
     if REPORT in start[:200]:
         raise DiagError(f"{path} is a report that diag wrote: diag render {path}")
-    if start.count(0) * 100 > len(start) and text.encoding_of(start[: text.MARK_BYTES])[1] == "utf-8":
+    mark, encoding = text.encoding_of(start[: text.MARK_BYTES])
+    if start.count(0) * 100 > len(start) and encoding == "utf-8":
         raise DiagError(f"{path} is neither a text nor a bundle")
-    return Paste(name, bounded(OnDisk(path), deadline))
+    if encoding == "utf-8":
+        return Paste(name, bounded(InFile(lambda: path.open("rb", buffering=0)), deadline))
+    with path.open("rb") as file:
+        file.seek(mark)
+        return Paste(name, bounded(_held_open(_spooled(text.utf8(file, encoding), name)), deadline))
 
 
 def bounded(body: Body, deadline: float | None) -> Body:
@@ -299,33 +313,26 @@ def piped(stream: IO[bytes], deadline: float | None = None, name: str = "stdin")
     start = stream.read(STDIN_HELD + 1)
     if len(start) <= STDIN_HELD:
         return Paste(name, bounded(Held(text.decode(start)), deadline))
+    mark, encoding = text.encoding_of(start[: text.MARK_BYTES])
+    spool = _spooled(chain((start,), iter(lambda: stream.read(2**20), b"")), name)
+    if encoding != "utf-8":
+        spool.seek(mark)
+        spool = _spooled(text.utf8(spool, encoding), name)
+    return Paste(name, bounded(_held_open(spool), deadline))
+
+
+def _held_open(file: IO[bytes]) -> InFile:
+    """The text in a file without a name, which lasts as long as the body; two readers at a time disturb each other."""
+    body = InFile(lambda: nullcontext(file))
+    weakref.finalize(body, file.close)
+    return body
+
+
+def _spooled(pieces: Iterable[bytes], name: str) -> IO[bytes]:
+    """A text of UTF-8 that can be read but once, in an unnamed file."""
     spool = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the body)
-    spool.write(start)
-    for piece in iter(lambda: stream.read(2**20), b""):
+    for piece in pieces:
         spool.write(piece)
         if spool.tell() > STDIN_CAP:
             raise DiagError(f"{name} is longer than {STDIN_CAP >> 30} GiB: give it as a file")
-    return Paste(name, bounded(Spooled(spool), deadline))
-
-
-class Spooled:
-    """A body that was piped in and is too large to hold: it waits in an unnamed file."""
-
-    first = 1
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        weakref.finalize(self, file.close)
-
-    def blocks(self) -> Iterator[bytes]:
-        """The text from the start; two readers at a time would disturb each other."""
-        self.file.seek(0)
-        yield from text.read(self.file)
-
-    def lines(self) -> Iterator[Line]:
-        """The lines from the start."""
-        return text.lines(self.blocks(), text.shown)
-
-    def shown(self, line: bytes) -> str:
-        """The line, cleaned."""
-        return text.shown(line)
+    return spool

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from itertools import chain, islice
+from itertools import islice
 from typing import IO, Any, NamedTuple, cast
 
 LINE_CAP = 64 * 1024
@@ -181,56 +181,66 @@ def joined(lines: Iterable[Line]) -> str:
     return "".join(parts)
 
 
-def read(source: IO[bytes]) -> Iterator[bytes]:
-    """A byte stream in blocks of whole lines, as UTF-8 without terminal sequences; a longer line comes in several."""
-    start = source.read(BLOCK)
-    mark, encoding = encoding_of(start[:MARK_BYTES])
-    decode = codecs.getincrementaldecoder(encoding)("backslashreplace").decode if encoding != "utf-8" else None
-    rest = b""
-    for piece in chain((start[mark:],), iter(lambda: source.read(BLOCK), b"")):
-        block = rest + (decode(piece).encode("utf-8", "surrogatepass") if decode else piece)
+class Block(NamedTuple):
+    """A part of a text: where it begins in its source, how long it is there, and its characters as UTF-8, cleaned."""
+
+    at: int
+    size: int
+    text: bytes
+
+
+def read(source: IO[bytes]) -> Iterator[Block]:
+    """A stream of UTF-8 in blocks of whole lines, without terminal sequences; a longer line comes in several."""
+    source.seek(0)
+    rest = source.read(len(codecs.BOM_UTF8))
+    at = len(rest) if rest == codecs.BOM_UTF8 else 0
+    rest = rest[at:]
+    while piece := source.read(BLOCK):
+        block = rest + piece
         end = block.rfind(b"\n") + 1 or len(block)
-        if end:
-            yield _clean(block[:end])
-        rest = block[end:]
+        yield Block(at, end, _clean(block[:end]))
+        at, rest = at + end, block[end:]
     if rest:
-        yield _clean(rest)
+        yield Block(at, len(rest), _clean(rest))
+
+
+def reread(source: IO[bytes], block: Block) -> bytes:
+    """The text of a block once more."""
+    source.seek(block.at)
+    return _clean(source.read(block.size))
+
+
+def utf8(source: IO[bytes], encoding: str) -> Iterator[bytes]:
+    """A stream of another encoding as UTF-8, piece by piece."""
+    decode = codecs.getincrementaldecoder(encoding)("backslashreplace").decode
+    for piece in iter(lambda: source.read(BLOCK), b""):
+        yield decode(piece).encode("utf-8", "surrogatepass")
 
 
 def _clean(block: bytes) -> bytes:
     return ANSI_BYTES.sub(b"", block) if b"\x1b" in block else block
 
 
-def lines(blocks: Iterable[bytes], show: Callable[[bytes], str]) -> Iterator[Line]:
-    """All lines of a text in blocks: the last one is empty where the text ends with a line feed, as in an editor."""
-    last, end = 0, [b"\n"]
+def lines(blocks: Iterable[Block], show: Callable[[bytes], str]) -> Iterator[Line]:
+    """The lines of consecutive blocks; a long one in pieces of one number, the last of them left out.
 
-    def seen() -> Iterator[bytes]:
-        for block in blocks:
-            end[0] = block[-1:]
-            yield block
-
-    for line in numbered(seen(), show):
-        last = line.number
-        yield line
-    if end[0] == b"\n":
-        yield Line(last + 1, "")
-
-
-def numbered(blocks: Iterable[bytes], show: Callable[[bytes], str], first: int = 1) -> Iterator[Line]:
-    """The lines of consecutive blocks, the first of this number; a long one in pieces, the last of them left out."""
-    number, pieces = first, 0
+    The last line is empty where the text ends with a line feed, as in an editor.
+    """
+    number, skipped, rest = 1, 0, b""
     for block in blocks:
-        *whole, rest = block.split(b"\n")
+        *whole, rest = block.text.split(b"\n")
         for part in whole:
-            yield from islice(_pieces(number, part, show), max(0, LINE_PIECES - pieces))
-            number, pieces = number + 1, 0
+            yield from islice(pieces(number, part, show), max(0, LINE_PIECES - skipped))
+            number, skipped = number + 1, 0
         if rest:
-            yield from islice(_pieces(number, rest, show), max(0, LINE_PIECES - pieces))
-            pieces += 1 + len(rest) // LINE_CAP
+            yield from islice(pieces(number, rest, show), max(0, LINE_PIECES - skipped))
+            skipped += 1 + len(rest) // LINE_CAP
+    if not rest:
+        yield Line(number, "")
 
 
-def _pieces(number: int, line: bytes, show: Callable[[bytes], str]) -> Iterator[Line]:
+def pieces(number: int, line: bytes, show: Callable[[bytes], str]) -> Iterator[Line]:
+    """A line in pieces that are not too long, mostly one."""
     for at in range(0, len(line) or 1, LINE_CAP):
         yield Line(number, show(line[at : at + LINE_CAP]))
 

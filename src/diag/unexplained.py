@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import Struct
 
 from diag.capture import QUOTE_CAP, Capture
+from diag.facts import Origin
 from diag.text import Line, message
 
-LINES_CAP = 200_000
+LINES_CAP = 20_000
 """Lines of a text that are looked at."""
 ERRORS_CAP, TEMPLATES_CAP = 5, 8
 WIDTH = 240
@@ -36,28 +37,42 @@ class Excerpt(Struct, frozen=True, kw_only=True):
 
 
 class Unexplained(Struct, frozen=True, kw_only=True):
-    """The first lines that look like errors, and the most frequent templates of all lines."""
+    """The first lines that look like errors, and the most frequent templates of the lines of a text's beginning."""
 
     errors: tuple[Excerpt, ...] = ()
     templates: tuple[Excerpt, ...] = ()
 
 
-def unexplained(captures: Iterable[Capture]) -> Unexplained:
-    """What the pasted texts among these captures consist of."""
+def unexplained(captures: Iterable[Capture], errors: Iterable[Origin]) -> Unexplained:
+    """What the pasted texts among these captures consist of; `errors` are the places where a program said it failed."""
     texts = [one.bare() for one in captures if one.kind == "text"]
-    errors = (one for text in texts for one in _errors(text))
-    return Unexplained(errors=tuple(islice(errors, ERRORS_CAP)), templates=tuple(_templates(texts)))
+    said = (Excerpt(capture=one.capture, line=one.line, quote=one.quote) for one in errors)
+    found = sorted(
+        islice(_alike(chain((one for text in texts for one in _errors(text)), said)), ERRORS_CAP * 2), key=_at
+    )
+    return Unexplained(errors=tuple(found[:ERRORS_CAP]), templates=tuple(_templates(texts)))
+
+
+def _at(one: Excerpt) -> tuple[str, int]:
+    return one.capture, one.line
+
+
+def _alike(found: Iterable[Excerpt]) -> Iterator[Excerpt]:
+    """The lines, each kind of them once."""
+    seen: set[str] = set()
+    for one in found:
+        said = re.sub(r"\d+", "#", message(one.quote))
+        if said not in seen:
+            seen.add(said)
+            yield one
 
 
 def _errors(text: Capture) -> Iterator[Excerpt]:
-    """The lines that look like errors, each kind of them once."""
-    seen: set[str] = set()
+    """The lines that look like errors."""
     for line in _lines(text):
-        if ERROR.search(line.text[:QUOTE_CAP]) and not HARMLESS.search(line.text[:QUOTE_CAP]):
-            said = re.sub(r"\d+", "#", message(line.text))
-            if said not in seen:
-                seen.add(said)
-                yield Excerpt(capture=text.key, line=line.number, quote=line.text.strip()[:QUOTE_CAP])
+        start = line.text[:QUOTE_CAP]
+        if ERROR.search(start) and not HARMLESS.search(start):
+            yield Excerpt(capture=text.key, line=line.number, quote=start.strip())
 
 
 def _templates(texts: Iterable[Capture]) -> list[Excerpt]:

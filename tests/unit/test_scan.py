@@ -42,7 +42,7 @@ def test_numbers_are_those_of_the_whole_text_however_it_is_cut(monkeypatch, size
     monkeypatch.setattr(text, "BLOCK", size)
     scanned = Signatures(["NVIDIA"]).find(Held(TEXT, first=5))
     assert [line.number for line in scanned.hits["NVIDIA"]] == [6, 8]
-    cuts = dict(scanned.cut([Span(5, 6), Span(8, 9)]))
+    cuts = scanned.cut([Span(5, 6), Span(8, 9)])
     assert [line.text for line in cuts[Span(5, 6)]] == ["a", "NVIDIA-SMI 1"]
     assert [line.text for line in cuts[Span(8, 9)]] == ["c NVIDIA", "d"]
 
@@ -61,7 +61,7 @@ def test_lines_come_without_the_marks_of_whoever_passed_them_on():
 
 def test_spans_may_overlap_and_end_behind_the_text():
     scanned = Signatures(["NVIDIA"]).find(Held(TEXT))
-    cuts = dict(scanned.cut([Span(1, 3), Span(2, 2), Span(4, 99), Span(50, 60)]))
+    cuts = scanned.cut([Span(1, 3), Span(2, 2), Span(4, 99), Span(50, 60)])
     assert [line.number for line in cuts[Span(1, 3)]] == [1, 2, 3]
     assert [line.number for line in cuts[Span(2, 2)]] == [2]
     assert [line.number for line in cuts[Span(4, 99)]] == [4, 5]
@@ -91,7 +91,7 @@ def test_memory_does_not_grow_with_the_text():
         first = 1
 
         def blocks(self):
-            return (b"INFO all is well with it\n" * 40_000 for _ in range(50))
+            return (text.Block(0, 0, b"INFO all is well with it\n" * 40_000) for _ in range(50))
 
         def shown(self, line):
             return text.shown(line)

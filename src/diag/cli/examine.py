@@ -32,10 +32,10 @@ from diag.cli.opening import (
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
 from diag.cli.settings import known_waivers, settings
-from diag.cli.unanswered import lost, unanswered, uncaused
+from diag.cli.unanswered import ERROR, lost, unanswered, uncaused
 from diag.engine import Examination
 from diag.errors import TimeUp
-from diag.facts import Facts, Host
+from diag.facts import Facts, Host, Text
 from diag.finding import Waiver
 from diag.matrix.verdict import verdicts
 from diag.plugins import Loaded, Shelf
@@ -145,7 +145,8 @@ def reported(asked: Question, found: Examined, content: Content) -> Report:
     words = WORDS[content.lang]
     rest = None
     if asked.command == EXPLAIN:
-        rest = None if caused(found) else unexplained(examination.captures)
+        failed = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
+        rest = None if caused(found) else unexplained(examination.captures, failed)
         incomplete = uncaused(found.opened, examination, rest, words)
     else:
         incomplete = unanswered(found.opened, examination, checks, words)
