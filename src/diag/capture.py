@@ -89,17 +89,11 @@ class InFile:
 
     def __init__(self, opened: Callable[[], AbstractContextManager[IO[bytes]]]) -> None:
         self.opened = opened
-        self._sha256 = ""
 
     def blocks(self) -> Iterator[Block]:
         """The file, block by block."""
-        digest = hashlib.sha256()
         with self.opened() as file:
-            for block in text.read(file):
-                digest.update(block.text)
-                yield block
-        digest.update(b"\n")
-        self._sha256 = digest.hexdigest()
+            yield from text.read(file)
 
     def block(self, block: Block) -> bytes:
         """The text of a block."""
@@ -107,11 +101,12 @@ class InFile:
             return text.reread(file, block)
 
     def sha256(self) -> str:
-        """Digest of the text, which whoever read all of it has made in passing."""
-        if not self._sha256:
-            for _ in self.blocks():
-                pass
-        return self._sha256
+        """Digest of the text."""
+        digest = hashlib.sha256()
+        for block in self.blocks():
+            digest.update(block.text)
+        digest.update(b"\n")
+        return digest.hexdigest()
 
     def lines(self) -> Iterator[Line]:
         """The lines of the file."""

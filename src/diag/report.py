@@ -179,7 +179,7 @@ class Report(Struct, frozen=True, kw_only=True):
 class Judged:
     """What a report is made from; `incomplete` names what kept the question from being answered.
 
-    `waivers` are weighed on the day `today`.
+    `waivers` are weighed on the day `today`. Without `digests` those of the captures are left out: they take time.
     """
 
     facts: Facts
@@ -193,6 +193,7 @@ class Judged:
     waivers: Sequence[Waiver] = ()
     ignored: Sequence[str] = ()
     today: dt.date = dt.date.min
+    digests: bool = True
 
 
 def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **circumstances: Any) -> Report:
@@ -215,7 +216,7 @@ def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **ci
         unexplained=judged.unexplained,
         results=tuple(_result(result, checks[result.check], language) for result in judged.results),
         facts=_facts(judged.facts),
-        captures=tuple(map(_capture, judged.captures)),
+        captures=tuple(_capture(one, judged.digests) for one in judged.captures),
         broken=tuple(judged.broken),
         seconds={phase: round(spent, 4) for phase, spent in (judged.seconds or {}).items()},
         **circumstances,
@@ -348,11 +349,11 @@ def _facts(facts: Facts) -> dict[str, list[dict[str, Any]]]:
     return plain
 
 
-def _capture(capture: Capture) -> ReportedCapture:
+def _capture(capture: Capture, digest: bool) -> ReportedCapture:
     return ReportedCapture(
         key=capture.key,
         exit_code=capture.exit_code,
         error=capture.error,
         seconds=round(capture.seconds, 4),
-        sha256=capture.sha256(),
+        sha256=capture.sha256() if digest else "",
     )

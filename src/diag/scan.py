@@ -10,11 +10,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hyperscan
+from msgspec import DecodeError, ValidationError, msgpack
 
 from diag import cache
 from diag.capture import Body
@@ -24,6 +25,10 @@ HITS_CAP = 5_000
 """Lines kept for one literal: the first ones, since causes come before consequences."""
 WASTED_CAP = 100_000
 """Hits of literals that have all their lines after which the search goes on without them."""
+SHORT = 5
+"""Characters below which a literal is short: such ones take longer, and are looked for in the beginning alone."""
+SHORT_CAP = 64 * 2**20
+"""Bytes of a text in which short literals are looked for."""
 KEY = 16
 """Bytes before a compiled search that tell what it searches for."""
 
@@ -91,14 +96,17 @@ class Signatures:
     """Literals that texts are searched for, compiled; `kept` is the file where that is kept, or None."""
 
     def __init__(self, literals: Iterable[str], kept: Path | None = None) -> None:
-        self.literals = tuple(sorted(set(literals)))
-        self._database = _kept(self.literals, kept)
+        self.literals = tuple(sorted(set(literals), key=lambda one: (len(one) >= SHORT, one)))
+        self._short = sum(len(one) < SHORT for one in self.literals)
+        self._databases = _kept(self.literals, self._short, kept)
 
     def find(self, body: Body) -> Scanned:
         """The lines of a text that hold each literal; a literal without a hit has no entry."""
-        search = _Search(self.literals, self._database)
+        search = _Search(self.literals, self._databases)
         number, parts = body.first, list[Part]()
         for block in body.blocks():
+            if block.at > SHORT_CAP:
+                search.leave_out(0)
             end = search.block(block.text, number, body.shown)
             parts.append(Part(block._replace(text=b""), number, end))
             number = end
@@ -106,18 +114,24 @@ class Signatures:
         return Scanned(body, {literal: lines for literal, lines in found if lines}, parts)
 
 
-def _kept(literals: Sequence[str], path: Path | None) -> Any:
-    """The search for these literals: the one that is kept, if it is for them and for this processor."""
+def _kept(literals: Sequence[str], short: int, path: Path | None) -> list[Any]:
+    """The searches for the short literals and the others: those that are kept, if for them and for this processor."""
     named = "\0".join((version("hyperscan"), *literals)).encode("utf-8", "surrogatepass")
     key = hashlib.blake2b(named, digest_size=KEY).digest()
     whole = cache.read(path)
     if whole[:KEY] == key:
-        with suppress(hyperscan.HyperscanError, RuntimeError):
-            database = hyperscan.loadb(whole[KEY:], hyperscan.HS_MODE_BLOCK)
-            database.scan(b"", _ignore)
-            return database
-    database = _compiled(literals, range(len(literals)))
-    cache.write(path, key + hyperscan.dumpb(database))
+        with suppress(hyperscan.HyperscanError, RuntimeError, DecodeError, ValidationError):
+            return [_opened(one) for one in msgpack.decode(whole[KEY:], type=list[bytes])]
+    made = [_compiled(literals, ids) for ids in (range(short), range(short, len(literals)))]
+    cache.write(path, key + msgpack.encode([bytes(hyperscan.dumpb(one)) if one else b"" for one in made]))
+    return made
+
+
+def _opened(compiled: bytes) -> Any:
+    if not compiled:
+        return None
+    database = hyperscan.loadb(compiled, hyperscan.HS_MODE_BLOCK)
+    database.scan(b"", _ignore)
     return database
 
 
@@ -125,10 +139,13 @@ def _ignore(*event: Any) -> None:
     """Nothing is done about a hit."""
 
 
-def _compiled(literals: Iterable[str], ids: Iterable[int]) -> Any:
+def _compiled(literals: Sequence[str], ids: Iterable[int]) -> Any:
+    """The search for the literals of these ids, None where there is none."""
     named = list(ids)
+    if not named:
+        return None
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    expressions = [literal.encode("utf-8", "surrogatepass") for literal in literals]
+    expressions = [literals[id].encode("utf-8", "surrogatepass") for id in named]
     database.compile(expressions=expressions, ids=named, elements=len(named), flags=0, literal=True)
     return database
 
@@ -136,17 +153,17 @@ def _compiled(literals: Iterable[str], ids: Iterable[int]) -> Any:
 class _Search:
     """One search through a text; `lines` are those of each literal so far."""
 
-    def __init__(self, literals: Sequence[str], database: Any) -> None:
-        self.literals, self.database = literals, database
+    def __init__(self, literals: Sequence[str], databases: Sequence[Any]) -> None:
+        self.literals, self.databases = literals, list(databases)
         self.lines: list[list[Line]] = [[] for _ in literals]
         self.full: set[int] = set()
-        self.left_out: set[int] = set()
         self.wasted = 0
 
     def block(self, block: bytes, number: int, shown: Callable[[bytes], str]) -> int:
         """Search a block whose first line has this number; the number of the line it ends in."""
         ends: list[tuple[int, int]] = []
-        self.database.scan(block, lambda id, start, end, flags, context: ends.append((end, id)))
+        for database in filter(None, self.databases):
+            database.scan(block, lambda id, start, end, flags, context: ends.append((end, id)))
         line, behind = Line(0, ""), -1
         counted = 0
         for end, id in sorted(ends):
@@ -166,22 +183,21 @@ class _Search:
             if not lines or lines[-1] is not line:
                 lines.append(line)
         if self.wasted > WASTED_CAP:
-            self._leave_out()
+            self._anew()
         return number + block.count(b"\n", counted)
 
-    def _leave_out(self) -> None:
+    def leave_out(self, place: int) -> None:
+        """Go on without one of the searches."""
+        self.databases[place] = None
+
+    def _anew(self) -> None:
         """Go on without the literals that have all their lines."""
-        self.left_out |= self.full
-        left = [id for id in range(len(self.literals)) if id not in self.left_out]
-        self.database = _compiled([self.literals[id] for id in left], left) if left else _Nothing()
+        borders = (0, sum(len(one) < SHORT for one in self.literals), len(self.literals))
+        for place, (first, end) in enumerate(pairwise(borders)):
+            if self.databases[place] and any(first <= id < end for id in self.full):
+                left = (id for id in range(first, end) if len(self.lines[id]) < HITS_CAP)
+                self.databases[place] = _compiled(self.literals, left)
         self.wasted, self.full = 0, set()
-
-
-class _Nothing:
-    """A search for nothing."""
-
-    def scan(self, block: bytes, handler: Any) -> None:
-        """Find nothing."""
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:

@@ -17,10 +17,16 @@ LITERAL_LEAST = 5
 """Characters of the shortest literal that is worth looking for."""
 LINE_CAP = 4_096
 """Characters of a line that an expression sees, around its literal."""
-ESCAPED = frozenset('"\\<>&\t')
-"""Characters that JSON or HTML write otherwise: a literal that holds one would miss the line in a container's log."""
-PLAIN = re.compile(r"\\[^\w\s]|[^\\\[({.^$|?*+)]")
-QUANTIFIER = re.compile(r"[*?+]\??|\{\d{0,4}(?:,\d{0,4})?\}\??")
+TOKEN = re.compile(
+    r"""(?P<plain>[^\\\[({.^$|?*+)"<>&\t]+)"""
+    r"""|(?P<escaped>\\[^\w\s"\\<>&])"""
+    r"""|(?P<optional>[*?]\??|\{\d{0,4}(?:,\d{0,4})?\}\??)"""
+    r"""|(?P<opens>\()|(?P<closes>\))|(?P<or>\|)"""
+    r"""|(?P<other>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)""",
+    re.DOTALL,
+)
+"""What an expression consists of. Quotation marks, angle brackets and the like are written otherwise by JSON and HTML:
+a literal that held one would miss the line in a container's log."""
 
 
 class Match(Protocol):
@@ -114,33 +120,23 @@ def compiled(expression: str) -> Pattern:
 @cache
 def literal(expression: str) -> str:
     """The longest string that every line must hold which the expression matches; none is a `ValueError`."""
-    runs, run, at, depth = [""], "", 0, 0
-    while at < len(expression):
-        found = PLAIN.match(expression, at)
-        if depth == 0 and found and found[0][-1] not in ESCAPED:
-            run, at = run + found[0][-1], found.end()
-            continue
-        quantified = QUANTIFIER.match(expression, at)
-        if depth == 0 and quantified and run and not quantified[0].startswith("+"):
-            run = run[:-1]
-        runs, run = [*runs, run], ""
-        if depth == 0 and expression[at] == "|":
+    best, run, depth = "", "", 0
+    for token in TOKEN.finditer(expression):
+        kind, text = token.lastgroup, token[0]
+        depth += {"opens": 1, "closes": -1}.get(kind or "", 0)
+        if depth:
+            best, run = max(best, run, key=len), ""
+        elif kind == "plain":
+            run += text
+        elif kind == "escaped":
+            run += text[1]
+        elif kind == "or":
             raise ValueError(f"an expression of several is several expressions: {expression}")
-        depth += {"(": 1, ")": -1}.get(expression[at], 0)
-        at = quantified.end() if quantified and depth == 0 else _behind(expression, at)
-    best = max((*runs, run), key=len)
+        else:
+            # A character that may be missing is not of the run before it.
+            run = run[:-1] if kind == "optional" else run
+            best, run = max(best, run, key=len), ""
+    best = max(best, run, key=len)
     if len(best) < LITERAL_LEAST:
         raise ValueError(f"an expression needs a string of {LITERAL_LEAST} characters outside of groups: {expression}")
     return best
-
-
-def _behind(expression: str, at: int) -> int:
-    """The place behind the escape, the class or the character that begins there."""
-    if expression[at] == "\\":
-        return at + 2
-    if expression[at] != "[":
-        return at + 1
-    end = at + 2 + (expression[at + 1 : at + 2] == "^")
-    while end < len(expression) and expression[end] != "]":
-        end += 2 if expression[end] == "\\" else 1
-    return end + 1

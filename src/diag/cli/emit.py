@@ -36,6 +36,11 @@ def check_output(output: Output, templates: Mapping[str, Path], read: Sequence[P
             raise DiagError(f"cannot write {path}: it is named twice")
 
 
+def is_json(output: Output) -> bool:
+    """Whether the document itself is asked for, somewhere."""
+    return "json" in (output.form, *map(form_of, output.report))
+
+
 def emit(report: Report, output: Output, templates: Mapping[str, Path]) -> int:
     """Write to stdout and to the named files; the exit code of the report."""
     if not output.quiet:

@@ -15,7 +15,7 @@ from msgspec import Struct, convert, to_builtins
 from diag import __version__, engine, plugins, sources, summary
 from diag.check import Check
 from diag.cli import progress
-from diag.cli.emit import check_output, emit
+from diag.cli.emit import check_output, emit, is_json
 from diag.cli.opening import (
     ahead,
     asked_about,
@@ -103,7 +103,7 @@ def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, li
             found = examined(asked, bounds, live, choose=choose, opening=opening)
             templates = found.loaded.templates
             found = replace(found, waivers=decided.waive, ignored=(*bounds.ignore, *decided.ignore))
-            report = reported(asked, found, content)
+            report = reported(asked, found, content, digests=is_json(output))
     except TimeUp:
         report = cut_short(asked, content)
     with within(bounds.timeout):
@@ -137,7 +137,7 @@ def examined(
             return Examined(opened, loaded, engine.examine(chain.from_iterable(streams), loaded, chosen))
 
 
-def reported(asked: Question, found: Examined, content: Content) -> Report:
+def reported(asked: Question, found: Examined, content: Content, *, digests: bool = True) -> Report:
     """The report of an examination, as it may leave."""
     examination, checks = found.examination, found.loaded.checks
     day = today()
@@ -162,6 +162,7 @@ def reported(asked: Question, found: Examined, content: Content) -> Report:
         waivers=found.waivers,
         ignored=found.ignored,
         today=day,
+        digests=digests,
     )
     names = [one.name for one in found.opened if one.kind != "asked"] or [one.name for one in found.opened]
     source = Source(kind=found.opened[0].kind, name=", ".join(names), taken_at=now())
