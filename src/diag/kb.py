@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct, convert, field, to_builtins
 from msgspec.structs import asdict, replace
@@ -27,6 +27,7 @@ TextKind = Literal[
     "kernel-log", "engine-log", "traceback", "collective-log", "container-log", "installer-log", "tool-output"
 ]
 """Where the text of an entry comes from."""
+TEXT_KINDS: tuple[TextKind, ...] = get_args(TextKind)
 
 
 class Wording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ from diag import __version__
 from diag.cli.options import (
     EXPECT,
     FROM,
+    LANG,
     LAUNCH,
     NO_REDACT,
     OVERLAY,
@@ -214,6 +215,64 @@ def checks_new(id: str, root: Path | None) -> int:
     from diag.cli import skeleton
 
     return skeleton.write(id, root)
+
+
+@app.group("kb")
+def knowledge() -> None:
+    """List, search and show the entries of the knowledge base; write a new one, and see whether it holds."""
+
+
+@knowledge.command("list")
+@click.argument("component", default="")
+@LANG
+@ROOT
+def kb_list(component: str, lang: str, root: tuple[Path, ...]) -> int:
+    """List the entries, or those of COMPONENT (nvidia, nccl, memory, …)."""
+    from diag.cli import knowledge
+
+    return knowledge.listed(component, lang, root)
+
+
+@knowledge.command("search")
+@click.argument("word", nargs=-1, required=True, callback=told)
+@LANG
+@ROOT
+def kb_search(word: tuple[str, ...], lang: str, root: tuple[Path, ...]) -> int:
+    """List the entries that hold every WORD, in their title, symptom, cause or fix."""
+    from diag.cli import knowledge
+
+    return knowledge.searched(word, lang, root)
+
+
+@knowledge.command("show")
+@click.argument("id", metavar="ID")
+@LANG
+@ROOT
+def kb_show(id: str, lang: str, root: tuple[Path, ...]) -> int:
+    """Show one entry: cause, symptom, fix, sources."""
+    from diag.cli import knowledge
+
+    return knowledge.shown(id, lang, root)
+
+
+@knowledge.command("new")
+@click.argument("id", metavar="ID")
+@click.option("--root", callback=place, metavar="DIR", help="The root to write into; without it the user's own.")
+def kb_new(id: str, root: Path | None) -> int:
+    """Write the skeleton of an entry: one file, to be filled with a symptom, its cause, its fix and vectors."""
+    from diag.cli import knowledge
+
+    return knowledge.made(id, root)
+
+
+@knowledge.command("lint")
+@click.argument("file", nargs=-1, callback=place)
+@ROOT
+def kb_lint(file: tuple[Path, ...], root: tuple[Path, ...]) -> int:
+    """Say what is wrong with each entry FILE, or with all entries: schema, expressions, vectors."""
+    from diag.cli import knowledge
+
+    return knowledge.linted(file, root)
 
 
 @app.command()

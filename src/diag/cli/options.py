@@ -81,6 +81,7 @@ ROOT = click.option("--root", callback=place, multiple=True, metavar="DIR", help
 TIMEOUT = click.option(
     "--timeout", type=float, callback=bound, metavar="SECONDS", help="A bound on the whole run, in seconds."
 )
+LANG = click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the words.")
 LAUNCH = click.option("--launch", metavar="COMMAND", help='What is about to be started: "ENGINE serve MODEL …".')
 EXPECT = click.option("--expect", metavar="COUNTxNAME", help='Accelerators that must be there: "8xH200".')
 FROM = click.option(

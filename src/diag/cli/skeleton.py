@@ -60,15 +60,8 @@ def {function}(facts: Facts) -> Iterator[Answer]:
 
 def write(id: str, root: Path | None) -> int:
     """Write `checks/<id>.py`; a file that is there stays."""
-    if not ID.fullmatch(id):
-        raise DiagError(f"{id!r} is no id: it is SUBJECT/FAULT in lower case with dashes, such as site/fan-stopped")
-    folder = root or config_folder()
-    if folder is None:
-        raise DiagError("there is no config folder here; name a root with --root DIR")
-    path = folder / "checks" / f"{id.replace('-', '_')}.py"
+    path = place_of(id, root, "checks", ".py")
     subject, _, fault = id.rpartition("/")
-    if path.exists():
-        raise DiagError(f"{path} is there already")
     if keyword.iskeyword(fault) or fault[0].isdigit():
         raise DiagError(f"{fault!r} can be no function's name; name the fault otherwise")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,3 +71,16 @@ def write(id: str, root: Path | None) -> int:
     named = f" --root {root}" if root else ""
     say(f"{path}\nnext: fill it in, give it vectors, then: diag selftest{named}\n")
     return 0
+
+
+def place_of(id: str, root: Path | None, part: str, suffix: str) -> Path:
+    """The file of a new rule in a part of a root; without one it is the user's own."""
+    if not ID.fullmatch(id):
+        raise DiagError(f"{id!r} is no id: it is SUBJECT/FAULT in lower case with dashes, such as site/fan-stopped")
+    folder = root or config_folder()
+    if folder is None:
+        raise DiagError("there is no config folder here; name a root with --root DIR")
+    path = folder / part / f"{id.replace('-', '_') if suffix == '.py' else id}{suffix}"
+    if path.exists():
+        raise DiagError(f"{path} is there already")
+    return path
