@@ -35,6 +35,10 @@ STREAM_CAP = TOTAL_CAP + 64 * 2**20
 DAMAGED = (tarfile.TarError, EOFError, OSError)
 
 
+class NoBundle(DiagError):
+    """An archive holds nothing that a bundle does."""
+
+
 class Member(Struct, frozen=True, kw_only=True):
     """One capture in a bundle: where its text lies, and the capture without it."""
 
@@ -115,7 +119,7 @@ def read(path: Path, scope: str = "") -> Bundle:
     raw = texts.pop("manifest.json", None)
     if raw is None and not texts:
         why = f": {refused[0].error}" if refused else ""
-        raise DiagError(f"{path} is no bundle, which is a .tar.gz written by diag bundle{why}")
+        raise NoBundle(f"{path} is no bundle, which is a .tar.gz written by diag bundle{why}")
     try:
         manifest = msgspec.json.decode(raw, type=Manifest) if raw is not None else None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

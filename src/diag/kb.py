@@ -148,7 +148,7 @@ class Entry(Rule, frozen=True, kw_only=True):
             yield Finding(
                 values=dict(sightings[0].values),
                 confidence=self.confidence,
-                evidence=tuple(_evidence(sightings, self.symptoms.contains)),
+                evidence=tuple(_evidence(sightings, (*self.symptoms.contains, *self.symptoms.contains_any))),
             )
 
     def not_applicable(self, slug: str, facts: Facts) -> str:
@@ -170,9 +170,9 @@ def _evidence(shown: Sequence[Sighting], context: Iterable[str]) -> Iterator[Evi
     )
     yield Evidence(says=says, origin=first.origin)
     for literal in context:
-        line = next(line for line in first.near if literal in line.text)
-        quote = line.text.strip()[:QUOTE_CAP]
-        yield Evidence(says=literal, origin=replace(first.origin, line=line.number, quote=quote))
+        for line in [line for line in first.near if literal in line.text][:1]:
+            quote = line.text.strip()[:QUOTE_CAP]
+            yield Evidence(says=literal, origin=replace(first.origin, line=line.number, quote=quote))
 
 
 def load(document: Document, slug: str) -> Check:

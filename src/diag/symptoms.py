@@ -66,12 +66,13 @@ class Ratio(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the text shows: a line that matches one of `any`.
 
-    `within` so many lines of it stand all strings of `contains`, and no line that matches one of `none`. `ratio`
-    compares two numbers that the expression names.
+    `within` so many lines of it stand all strings of `contains`, one of `contains_any` where any are given, and no line
+    that matches one of `none`. `ratio` compares two numbers that the expression names.
     """
 
     any: Annotated[tuple[str, ...], Meta(min_length=1)]
     contains: tuple[str, ...] = ()
+    contains_any: tuple[str, ...] = ()
     none: tuple[str, ...] = ()
     within: Annotated[int, Meta(ge=0, le=60)] = 12
     ratio: Ratio | None = None
@@ -91,7 +92,8 @@ class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether a line that matched with these values shows the symptom, by the lines near it, its own with them."""
         if self.ratio and not self.ratio.holds(values):
             return False
-        if not all(any(one in line for line in near) for one in self.contains):
+        held = {one for one in (*self.contains, *self.contains_any) if any(one in line for line in near)}
+        if not held.issuperset(self.contains) or (self.contains_any and held.isdisjoint(self.contains_any)):
             return False
         return not any(compiled(one).search(line[:LINE_CAP]) for one in self.none for line in near)
 

@@ -8,13 +8,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, datetime, timezone
 from itertools import chain
 from pathlib import Path
 from types import FrameType
 
-from diag import bundle, plugins, sources
+from diag import archive, bundle, plugins, sources
 from diag.capture import Capture
 from diag.check import Check
 from diag.cli.options import Bounds, Live
@@ -96,7 +96,12 @@ def _opened(asked: str, name: str, several: bool, deadline: float | None) -> sou
             raise DiagError("stdin is closed")
         return sources.piped(sys.stdin.buffer, deadline)
     if sources.is_archive(path):
-        return bundle.read(path, scope=name if several else "")
+        try:
+            return bundle.read(path, scope=name if several else "")
+        except bundle.NoBundle as refused:
+            with suppress(archive.NoTexts):
+                return archive.read(path)
+            raise refused
     return sources.paste(path, name, deadline)
 
 

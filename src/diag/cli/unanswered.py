@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from diag import sources
+from diag.archive import Logs
 from diag.bundle import Bundle
 from diag.check import Check
 from diag.engine import Examination
@@ -65,9 +66,9 @@ def uncaused(
 
 
 def lost(opened: Sequence[sources.Source]) -> Iterator[Broken]:
-    """What could not be read of the bundles."""
+    """What could not be read of the archives."""
     for one in opened:
-        if isinstance(one, Bundle):
+        if isinstance(one, Bundle | Logs):
             yield from one.broken
 
 
