@@ -62,11 +62,19 @@ class Logs:
         yield from self.texts
 
 
-class _Window(io.RawIOBase):
-    """A part of a file as a file; two readers at a time would disturb each other."""
+class _Spool:
+    """A file without a name, open for as long as somebody reads in it."""
 
-    def __init__(self, file: IO[bytes], start: int, size: int) -> None:
-        self._file, self._start, self._size, self._at = file, start, size, 0
+    def __init__(self) -> None:
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the last reader)
+        weakref.finalize(self, self.file.close)
+
+
+class _Window(io.RawIOBase):
+    """A part of a spool as a file; two readers at a time would disturb each other."""
+
+    def __init__(self, spool: _Spool, start: int, size: int) -> None:
+        self._spool, self._start, self._size, self._at = spool, start, size, 0
 
     def seek(self, at: int, whence: int = 0) -> int:
         self._at = at
@@ -74,15 +82,15 @@ class _Window(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         left = max(0, self._size - self._at)
-        self._file.seek(self._start + self._at)
-        piece = self._file.read(left if size < 0 else min(size, left))
+        self._spool.file.seek(self._start + self._at)
+        piece = self._spool.file.read(left if size < 0 else min(size, left))
         self._at += len(piece)
         return piece
 
 
 def read(path: Path) -> Logs:
     """The texts in an archive; one without any is a `DiagError`."""
-    spool = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the captures)
+    spool = _Spool()
     broken: list[Broken] = []
     found: list[Capture] = []
     try:
@@ -95,9 +103,7 @@ def read(path: Path) -> Logs:
         broken.append(Broken(where=path.name, error=f"damaged: {error or type(error).__name__}"))
     if not found:
         raise NoTexts(f"{path} holds no text" + (f": {broken[0].error}" if broken else ""))
-    logs = Logs(printable(path.name), tuple(found), tuple(broken))
-    weakref.finalize(logs, spool.close)
-    return logs
+    return Logs(printable(path.name), tuple(found), tuple(broken))
 
 
 def _members(path: Path, broken: list[Broken]) -> Iterator[tuple[str, IO[bytes]]]:
@@ -132,23 +138,26 @@ def _unpacked(path: Path) -> IO[bytes]:
     return opened
 
 
-def _text(name: str, stream: IO[bytes], spool: IO[bytes], broken: list[Broken]) -> Capture | None:
+def _text(name: str, stream: IO[bytes], spool: _Spool, broken: list[Broken]) -> Capture | None:
     """A member as a capture, copied to the end of the spool; None for one that is no text."""
     head = stream.read(8192)
     mark, encoding = text.encoding_of(head[: text.MARK_BYTES])
-    problem = "it is an archive itself" if head.startswith(ARCHIVES) else ""
+    problem = ""
     if head.count(0) * 100 > len(head) and encoding == "utf-8":
         problem = "it is no text"
+    if head.startswith(ARCHIVES):
+        problem = "it is an archive itself"
     if problem:
         broken.append(Broken(where=name, error=problem))
     if problem or not head:
         return None
-    start = spool.seek(0, io.SEEK_END)
+    file = spool.file
+    start = file.seek(0, io.SEEK_END)
     for piece in _utf8(head[mark:], stream, encoding):
-        if spool.tell() + len(piece) > UNPACKED_CAP or shutil.disk_usage(tempfile.gettempdir()).free < LEFT_FREE:
+        if file.tell() + len(piece) > UNPACKED_CAP or shutil.disk_usage(tempfile.gettempdir()).free < LEFT_FREE:
             raise _TooMuch
-        spool.write(piece)
-    window = _Window(spool, start, spool.tell() - start)
+        file.write(piece)
+    window = _Window(spool, start, file.tell() - start)
     return Capture.of(name, InFile(lambda: nullcontext(window)), kind="text")  # type: ignore[arg-type]
 
 
