@@ -246,7 +246,10 @@ def verdict(severities: Iterable[Severity], incomplete: Sequence[str]) -> Verdic
 
 
 def ranked(results: Iterable[Result], checks: Mapping[str, Check]) -> list[Finding]:
-    """All findings: causes before what they explain, then by severity, confidence and place in the text."""
+    """All findings: causes before what they explain, then by severity, confidence and place in the text.
+
+    What only says that something failed stands behind the errors and warnings that may say why.
+    """
     # What a text says outside any machine's section is found again in every scope, and is one finding all the same.
     distinct: dict[object, Finding] = {}
     for finding in (finding for result in results for finding in result.findings):
@@ -255,10 +258,12 @@ def ranked(results: Iterable[Result], checks: Mapping[str, Check]) -> list[Findi
     found = {finding.check for finding in findings}
     explained = {id for one in found for id in checks[one].explains}
 
-    def weight(finding: Finding) -> tuple[bool, int, int, int]:
+    def weight(finding: Finding) -> tuple[bool, bool, bool, int, int, int]:
         check, line = checks[finding.check], finding.evidence[0].origin.line
         return (
-            finding.check in explained or check.consequence,
+            finding.check in explained,
+            check.severity == "info",
+            check.consequence,
             SEVERITIES.index(check.severity),
             CONFIDENCES.index(finding.confidence),
             line or 1_000_000_000,

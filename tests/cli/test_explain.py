@@ -1,0 +1,167 @@
+"""`diag explain` as a support engineer types it, on a laptop that has no torch and may be no Linux."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPORTS = Path(__file__).resolve().parents[1] / "reports"
+DIAG = (sys.executable, "-c", "from diag.cli import main; main()")
+KNOWN = (REPORTS / "nccl-shm-extend-k8s.txt").read_text()
+UNKNOWN = "INFO all is well\nERROR 09-24 20:59:58 [core.py:79] frobnicator exploded on worker.corp.example: code 77\n"
+WRAPPER = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"
+LAPTOP = """
+import importlib.abc, os, sys
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] in ('torch', 'psutil', 'pynvml', 'spwd', 'nis', 'ossaudiodev'):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+for name in ('sched_getaffinity', 'sched_setaffinity', 'memfd_create', 'eventfd', 'pidfd_open', 'posix_fadvise', 'splice'):
+    if hasattr(os, name): delattr(os, name)
+sys.platform = 'darwin'
+real = open
+import builtins
+def refused(file, *arguments, **named):
+    if str(file).startswith(('/proc/', '/sys/')): raise FileNotFoundError(file)
+    return real(file, *arguments, **named)
+builtins.open = refused
+from diag.cli import main
+main()
+"""
+
+
+def explain(*arguments: object, stdin: str = "", program: tuple[str, ...] = DIAG) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        (*program, "explain", *map(str, arguments)),
+        input=stdin.encode(),
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def document(*arguments: object, stdin: str = "", program: tuple[str, ...] = DIAG) -> dict:
+    return json.loads(explain(*arguments, "--format", "json", stdin=stdin, program=program).stdout)
+
+
+def test_a_known_fault_is_named_with_its_line_and_its_fix():
+    report = document("-", stdin=KNOWN)
+    first = report["findings"][0]
+    assert (report["command"], first["id"], first["severity"]) == ("explain", "host/nccl-segment-no-space", "error")
+    assert "failed to extend /dev/shm" in first["evidence"][0]["quote"]
+    assert any("shm" in command for remedy in first["remedies"] for command in remedy["commands"])
+    assert report["unexplained"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        (KNOWN, (), 0),
+        (KNOWN, ("--fail-on", "error"), 1),
+        (UNKNOWN, (), 4),
+        (WRAPPER, (), 4),
+        ("", (), 4),
+        ("a poem about machines", (), 4),
+        ((REPORTS / "negatives" / "neg-vllm-start-tp2-qwen.txt").read_text(), (), 0),
+    ],
+)
+def test_exit_codes(text, options, code):
+    done = explain("-", *options, stdin=text)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_no_answer_is_said_to_be_none_with_what_there_is():
+    report = document("-", stdin="INFO step 1 done\nINFO step 2 done\n" * 50 + UNKNOWN)
+    assert report["findings"] == []
+    assert report["verdict"] == "incomplete"
+    assert [(one["line"], "frobnicator" in one["quote"]) for one in report["unexplained"]["errors"]] == [(102, True)]
+    assert {"quote": "step <*> done", "times": 100, "capture": "stdin", "line": 1} in report["unexplained"]["templates"]
+    assert "worker.corp.example" not in json.dumps(report)
+
+
+def test_a_wrapper_alone_is_no_cause():
+    report = document("-", stdin=WRAPPER)
+    assert report["findings"][0]["id"] == "engine/core-did-not-start"
+    assert "no rule names why" in report["incomplete"][0]
+
+
+@pytest.mark.parametrize("text", [UNKNOWN, KNOWN])
+def test_a_block_to_paste_into_an_issue(text):
+    issue = explain("-", "--format", "issue", stdin=text).stdout.decode()
+    assert issue.startswith("### What happened")
+    assert issue.count("```") % 2 == 0
+    assert "worker.corp.example" not in issue
+
+
+def test_archives_and_several_files(tmp_path):
+    packed = tmp_path / "node1.log.gz"
+    packed.write_bytes(gzip.compress(KNOWN.encode()))
+    plain = tmp_path / "node2.log"
+    plain.write_text((REPORTS / "sampler-warmup-llmd-095.txt").read_text())
+    report = document(packed, plain)
+    assert {one["id"] for one in report["findings"]} == {
+        "host/nccl-segment-no-space",
+        "memory/sampler-warm-up-exhausted",
+    }
+    assert {one["evidence"][0]["capture"] for one in report["findings"]} == {"node1.log", "node2.log"}
+
+
+@pytest.mark.parametrize(("arguments", "says"), [((), "Missing argument"), (("/no/such",), "cannot read /no/such")])
+def test_bad_input_is_one_line(arguments, says):
+    done = explain(*arguments)
+    assert done.returncode == 2
+    assert says in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_the_answers_are_the_same_on_a_laptop():
+    laptop = (sys.executable, "-c", LAPTOP)
+    for name in ("nccl-shm-extend-k8s", "sm120-5090-legged", "xid79-nvsentinel", "mamba-blocks-h100-qwen36"):
+        text = (REPORTS / f"{name}.txt").read_text()
+        own, theirs = (document("-", stdin=text, program=program)["findings"] for program in (DIAG, laptop))
+        assert own == theirs
+        assert own
+
+
+def test_colours_and_the_marks_of_docker_are_seen_through():
+    line = KNOWN.splitlines()[0]
+    docker = json.dumps({"log": f"\x1b[31m{line}\x1b[0m\n", "stream": "stderr", "time": "2026-04-22T21:34:20Z"})
+    for text in (docker, f"> > {line}", f"web-1  | {line}", f"\x1b[36m(Worker pid=1)\x1b[0m {line}"):
+        assert document("-", stdin=text)["findings"][0]["id"] == "host/nccl-segment-no-space"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run((*DIAG, "kb", *map(str, arguments)), capture_output=True, text=True, timeout=120)
+
+
+def test_entries_are_listed_searched_and_shown():
+    assert "nccl/device-shared-by-ranks" in run("list", "nccl").stdout
+    assert run("search", "warming up", "sampler").stdout.startswith("memory/sampler-warm-up-exhausted")
+    assert "采样器" in run("show", "memory/sampler-warm-up-exhausted", "--lang", "zh").stdout
+    for arguments in (
+        ("list", "no-such"),
+        ("search", "no-such-word"),
+        ("show", "no/such"),
+        ("show", "nvidia/xid-fatal"),
+    ):
+        done = run(*arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_new_entry_is_written_once_and_linted(tmp_path):
+    made = run("new", "site/fan-stops", "--root", tmp_path)
+    path = tmp_path / "kb/entries/site/fan-stops.yaml"
+    assert (made.returncode, made.stdout.splitlines()[0]) == (0, str(path))
+    assert run("new", "site/fan-stops", "--root", tmp_path).returncode == 2
+    assert run("lint", path).returncode == 1
+    text = path.read_text().replace("'…'", "'fan \\d stopped'").replace("      en: (", "      en: x (")
+    text = text.replace("(a real text, as somebody would paste it)", "fan 3 stopped")
+    path.write_text(text)
+    done = run("lint", path)
+    assert (done.returncode, done.stdout) == (0, "1 entries, 0 complaints\n")
+    assert run("lint", path, tmp_path / "absent.yaml").returncode == 1
