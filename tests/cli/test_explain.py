@@ -12,7 +12,7 @@ import pytest
 REPORTS = Path(__file__).resolve().parents[1] / "reports"
 DIAG = (sys.executable, "-c", "from diag.cli import main; main()")
 KNOWN = (REPORTS / "nccl-shm-extend-k8s.txt").read_text()
-UNKNOWN = "INFO all is well\nERROR 09-24 20:59:58 [core.py:79] frobnicator exploded on worker.corp.example: code 77\n"
+UNKNOWN = "INFO all is well\nERROR 09-24 20:59:58 [core.py:79] frobnicator exploded on 10.20.30.40: code 77\n"
 WRAPPER = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"
 LAPTOP = """
 import importlib.abc, os, sys
@@ -21,7 +21,7 @@ class Missing(importlib.abc.MetaPathFinder):
         if name.split('.')[0] in ('torch', 'psutil', 'pynvml', 'spwd', 'nis', 'ossaudiodev'):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Missing())
-for name in ('sched_getaffinity', 'sched_setaffinity', 'memfd_create', 'eventfd', 'pidfd_open', 'posix_fadvise', 'splice'):
+for name in ('sched_getaffinity', 'memfd_create', 'eventfd', 'pidfd_open', 'posix_fadvise', 'splice'):
     if hasattr(os, name): delattr(os, name)
 sys.platform = 'darwin'
 real = open
@@ -81,7 +81,7 @@ def test_no_answer_is_said_to_be_none_with_what_there_is():
     assert report["verdict"] == "incomplete"
     assert [(one["line"], "frobnicator" in one["quote"]) for one in report["unexplained"]["errors"]] == [(102, True)]
     assert {"quote": "step <*> done", "times": 100, "capture": "stdin", "line": 1} in report["unexplained"]["templates"]
-    assert "worker.corp.example" not in json.dumps(report)
+    assert "10.20.30.40" not in json.dumps(report)
 
 
 def test_a_wrapper_alone_is_no_cause():
@@ -95,7 +95,7 @@ def test_a_block_to_paste_into_an_issue(text):
     issue = explain("-", "--format", "issue", stdin=text).stdout.decode()
     assert issue.startswith("### What happened")
     assert issue.count("```") % 2 == 0
-    assert "worker.corp.example" not in issue
+    assert "10.20.30.40" not in issue
 
 
 def test_archives_and_several_files(tmp_path):

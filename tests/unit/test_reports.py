@@ -20,7 +20,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 NEGATIVES = sorted((FOLDER / "negatives").glob("*.txt"))
 FIRST, THREE, CALIBRATED = 0.90, 0.98, 0.95
-"""Shares of the reports whose right answer comes first, and within three; and of those answered with high confidence."""
+"""Shares of the reports whose right answer comes first, within three, and first where its confidence is high."""
 
 
 @cache

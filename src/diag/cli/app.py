@@ -227,7 +227,7 @@ def knowledge() -> None:
 @LANG
 @ROOT
 def kb_list(component: str, lang: str, root: tuple[Path, ...]) -> int:
-    """List the entries, or those of COMPONENT (nvidia, nccl, memory, …)."""
+    """List the entries, or those of COMPONENT (memory, network, python, …)."""
     from diag.cli import knowledge
 
     return knowledge.listed(component, lang, root)
