@@ -92,6 +92,7 @@ class Redactor:
         self._rules = (*RULES, *_known_rules(known))
         self._memo: dict[tuple[str, str], str] = {}
         self._clean: set[str] = set()
+        self._told: dict[tuple[str, str], str] = {}
         self._counts: Counter[str] = Counter()
 
     @property
@@ -132,13 +133,16 @@ class Redactor:
 
     def value(self, value: Any) -> Any:
         """Redact the strings of a JSON-like value; keys stay, and tell what kind of value follows."""
+        self._told.clear()
         for leaf in dict.fromkeys(_leaves(value)):
             self.learn(leaf)
         return self._value(value, "")
 
     def _value(self, value: Any, key: str) -> Any:
         if isinstance(value, str):
-            return self._leaf(value, key)
+            if (key, value) not in self._told:
+                self._told[key, value] = self._leaf(value, key)
+            return self._told[key, value]
         if isinstance(value, dict):
             return {name: self._value(item, name if isinstance(name, str) else "") for name, item in value.items()}
         if isinstance(value, (list, tuple)):

@@ -131,7 +131,8 @@ def _opened(compiled: bytes) -> Any:
     if not compiled:
         return None
     database = hyperscan.loadb(compiled, hyperscan.HS_MODE_BLOCK)
-    database.scan(b"", _ignore)
+    database.scratch = hyperscan.Scratch(database)
+    database.scan(b"x", _ignore)
     return database
 
 

@@ -72,6 +72,13 @@ def test_spans_that_touch_are_merged():
     assert scan.merged([Span(5, 6), Span(1, 2), Span(3, 4), Span(9, 9)]) == [Span(1, 6), Span(9, 9)]
 
 
+def test_what_is_kept_is_not_compiled_again(tmp_path, monkeypatch):
+    kept = tmp_path / "diag" / "scan"
+    Signatures(["one", "longer"], kept)
+    monkeypatch.setattr(scan, "_compiled", None)
+    assert set(Signatures(["one", "longer"], kept).find(Held("one is longer")).hits) == {"one", "longer"}
+
+
 def test_what_is_searched_for_is_kept_and_a_damaged_file_is_made_anew(tmp_path):
     kept = tmp_path / "diag" / "scan"
     Signatures(["one", "two"], kept)
