@@ -39,6 +39,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/help_cpu.py
 	$(BIN)/python bench/judge_thousand.py
 	$(BIN)/python bench/matrix.py
+	$(BIN)/python bench/scan.py
 
 soak full: $(VENV)/installed
 	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults"

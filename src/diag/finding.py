@@ -26,11 +26,16 @@ LANGUAGES = ("en", "zh")
 
 
 class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that was read, and where; `inferred` where it was concluded from what was read."""
+    """One thing that was read, and where; `inferred` where it was concluded from what was read.
+
+    `times` counts the lines that say it, the first of which is cited, and `speakers` are the processes that said it.
+    """
 
     says: str
     origin: Origin
     strength: Literal["observed", "inferred"] = "observed"
+    times: int = 1
+    speakers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, fact: Fact) -> Evidence:

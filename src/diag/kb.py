@@ -164,11 +164,9 @@ class Entry(Rule, frozen=True, kw_only=True):
 def _evidence(shown: Sequence[Sighting], context: Iterable[str]) -> Iterator[Evidence]:
     """The first line that shows a symptom, and those near it that had to be there."""
     first = shown[0]
-    times, speakers = sum(one.times for one in shown), sorted({name for one in shown for name in one.speakers})
-    says = first.matched + (f" ({times} times" + (f", by {', '.join(speakers[:8])}" if speakers else "") + ")") * (
-        times > 1
-    )
-    yield Evidence(says=says, origin=first.origin)
+    speakers = sorted({name for one in shown for name in one.speakers})
+    times = sum(one.times for one in shown)
+    yield Evidence(says=first.matched, origin=first.origin, times=times, speakers=tuple(speakers))
     for literal in context:
         for line in [line for line in first.near if literal in line.text][:1]:
             quote = line.text.strip()[:QUOTE_CAP]

@@ -61,6 +61,8 @@ class ReportedEvidence(Struct, frozen=True, kw_only=True):
     line: int
     quote: str
     strength: Literal["observed", "inferred"]
+    times: int = 1
+    speakers: tuple[str, ...] = ()
 
 
 class ReportedRemedy(Struct, frozen=True, kw_only=True):
@@ -317,6 +319,8 @@ def _evidence(evidence: Evidence) -> ReportedEvidence:
         line=origin.line,
         quote=origin.quote,
         strength=evidence.strength,
+        times=evidence.times,
+        speakers=evidence.speakers,
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from .loaded import PROBES, RULES, VECTORS, Vector
 
-ALIKE = ("test_redaction_changes_nothing", "test_same_everywhere")
-"""Modules for which a line that only asks about a set of versions is like any other: one of each subject is run."""
+ALIKE = ("test_redaction_changes_nothing", "test_same_everywhere", "test_rules")
+"""Modules for which a line that only asks about a set of versions, or an entry, is like any other: one of each subject
+is run, and all of them where more examples are asked for."""
 
 
 def _asked(vector: Vector) -> bool:
@@ -15,9 +18,14 @@ def _asked(vector: Vector) -> bool:
 
 
 def _apart() -> list[Vector]:
-    """All vectors, of those that only ask the first of each subject."""
-    first = {vector.rule.id.rpartition("/")[0]: vector for vector in reversed(VECTORS) if _asked(vector)}
-    return [vector for vector in VECTORS if not _asked(vector) or vector in first.values()]
+    """All vectors, of those that only ask, and of entries, the first of each subject."""
+    if "DIAG_EXAMPLES" in os.environ:
+        return VECTORS
+    alike = [vector for vector in VECTORS if _asked(vector) or vector.rule.kind == "entry"]
+    first = {(vector.rule.kind, vector.rule.id.rpartition("/")[0]): vector for vector in reversed(alike)}
+    kept = {vector.name for vector in VECTORS} - {vector.name for vector in alike}
+    kept |= {vector.name for vector in first.values()}
+    return [vector for vector in VECTORS if vector.name in kept]
 
 
 EACH = {

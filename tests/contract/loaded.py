@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,9 +56,15 @@ def paste(text: str) -> list[Capture]:
     return list(Paste("vector", Held(text)).captures(()))
 
 
-@cache
+@lru_cache(maxsize=256)
 def pasted(text: str) -> Examination:
     return examined(paste(text))
+
+
+@lru_cache(maxsize=4096)
+def alone(rule: Check, text: str) -> Examination:
+    """A text as one rule judges it."""
+    return engine.examine(paste(text), LOADED, [rule])
 
 
 def verdicts(examination: Examination) -> list[tuple[Any, ...]]:

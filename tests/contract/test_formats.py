@@ -13,14 +13,14 @@ from diag.check import Check
 from diag.render import MODULES, Look, formats, render
 from diag.report import Report
 
-from .loaded import LANGUAGES, LOADED, RULES, pasted, report
+from .loaded import LANGUAGES, LOADED, RULES, alone, pasted, report
 
 FORMS = formats(LOADED.templates)
 SCHEMA: dict[str, Any] = msgspec.json.schema(Report)
 
 
 def reports(rule: Check, language: str) -> list[Report]:
-    return [report(pasted(text), language) for text in rule.fires]
+    return [report(alone(rule, text), language) for text in rule.fires]
 
 
 def test_all_formats_are_there() -> None:

@@ -12,7 +12,7 @@ from diag.facts import Text, Unavailable
 from diag.finding import Finding
 from diag.selftest import proved
 
-from .loaded import LANGUAGES, LOADED, ROOTS, Vector, pasted, report
+from .loaded import LANGUAGES, LOADED, ROOTS, Vector, alone, pasted, report
 
 FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -22,7 +22,7 @@ PARTS = ("title", "summary", "cause")
 
 def findings(rule: Check) -> Iterator[Finding]:
     for text in rule.fires:
-        yield from (found for one in pasted(text).results if one.check == rule.id for found in one.findings)
+        yield from (found for one in alone(rule, text).results for found in one.findings)
 
 
 def wordings(rule: Check) -> Iterator[dict[str, str]]:
@@ -76,7 +76,7 @@ def test_every_field_is_filled_by_every_finding(rule: Check) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_brace_is_left_in_what_is_read(rule: Check, language: str) -> None:
     for text in rule.fires:
-        for found in report(pasted(text), language).findings:
+        for found in report(alone(rule, text), language).findings:
             assert "{" not in f"{found.title}{found.summary}{found.cause}{[one.title for one in found.remedies]}"
             assert not any(FIELD.search(command) for one in found.remedies for command in one.commands)
 

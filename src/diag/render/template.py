@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 
-from diag.render.words import WORDS, judged, waiver
+from diag.render.words import WORDS, judged, repeated, waiver
 from diag.report import Report
 from diag.text import plain
 
@@ -24,7 +24,7 @@ def render(report: Report, template: Path) -> str:
     )
     environment.filters.update(line=_line, fence=_fence, flat=_flat)
     return environment.get_template(template.name).render(
-        report=report, words=WORDS[report.language], judged=judged(report), waiver=waiver
+        report=report, words=WORDS[report.language], judged=judged(report), waiver=waiver, repeated=repeated
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from diag.facts import MatrixVerdict
 from diag.render import Look
-from diag.render.words import WORDS, counted, judged, waiver
+from diag.render.words import WORDS, counted, judged, repeated, waiver
 from diag.report import Report, ReportedFinding
 from diag.text import plain
 
@@ -55,7 +55,7 @@ def _rows(report: Report) -> Iterator[Row]:
     yield from _head(report, words)
     for reason in report.incomplete:
         yield Row(f"  {words['open']}: ", reason, STYLES["incomplete"])
-    if report.untouched:
+    if report.untouched and report.command != "explain":
         yield Row(f"  {words['untouched']}: ", ", ".join(report.untouched), STYLES["faint"])
     if report.ignored:
         yield Row(f"  {words['ignored']}: ", ", ".join(report.ignored), STYLES["warning"])
@@ -108,7 +108,7 @@ def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
     for one in finding.evidence:
         where = f"{one.capture}:{one.line}" if one.line else one.capture
         inferred = f" ({words['inferred']})" if one.strength == "inferred" else ""
-        yield Row(f"   {words['evidence']}: ", f"{where}{inferred}: {one.quote or one.says}")
+        yield Row(f"   {words['evidence']}: ", f"{where}{inferred}: {one.quote or one.says}{repeated(one, words)}")
     for remedy in finding.remedies:
         yield Row(f"   {words['fix']}: ", f"{remedy.title} ({words[remedy.safety]})")
         for command in remedy.commands:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from diag.report import Report, ReportedFinding
+from diag.report import Report, ReportedEvidence, ReportedFinding
+
+SPEAKERS_SHOWN = 8
+"""Processes that are named of those that said something."""
 
 WORDS = {
     "en": {
@@ -18,6 +21,7 @@ WORDS = {
         "low": "low",
         "confidence": "confidence",
         "because": "cause",
+        "times": "{count} times",
         "evidence": "evidence",
         "inferred": "inferred",
         "fix": "fix",
@@ -86,6 +90,7 @@ WORDS = {
         "low": "低",
         "confidence": "置信度",
         "because": "原因",
+        "times": "共 {count} 次",
         "evidence": "证据",
         "inferred": "推断",
         "fix": "修复",
@@ -142,6 +147,16 @@ WORDS = {
         "nothing known": "其中没有任何探针可以识别的内容",
     },
 }
+
+
+def repeated(evidence: ReportedEvidence, words: dict[str, str]) -> str:
+    """How often something was said and by whom, empty where it was once."""
+    if evidence.times < 2:
+        return ""
+    said = words["times"].format(count=evidence.times)
+    shown = ", ".join(evidence.speakers[:SPEAKERS_SHOWN])
+    more = " …" if len(evidence.speakers) > SPEAKERS_SHOWN else ""
+    return f" ({said}{': ' + shown + more if shown else ''})"
 
 
 def counted(report: Report) -> str:
