@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -13,7 +14,14 @@ from diag.text import plain
 
 
 def render(report: Report, template: Path) -> str:
-    """The report through one template; HTML is escaped, other formats bring their own `cell` and `code` filters."""
+    """The report through one template; HTML is escaped, other formats use the filters `line`, `fence` and `flat`."""
+    return _compiled(template).render(
+        report=report, words=WORDS[report.language], judged=judged(report), waiver=waiver, repeated=repeated
+    )
+
+
+@cache
+def _compiled(template: Path) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(template.parent),
         autoescape=".html" in template.name,
@@ -23,9 +31,7 @@ def render(report: Report, template: Path) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(line=_line, fence=_fence, flat=_flat)
-    return environment.get_template(template.name).render(
-        report=report, words=WORDS[report.language], judged=judged(report), waiver=waiver, repeated=repeated
-    )
+    return environment.get_template(template.name)
 
 
 def _line(text: str) -> str:
