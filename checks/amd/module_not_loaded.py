@@ -102,7 +102,12 @@ LATER = """\
         "https://github.com/ROCm/rocminfo/pull/49",
         "https://github.com/ROCm/amdsmi/issues/45",
     ),
-    explains=("device/tool-unanswered", "torch/device-unavailable"),
+    explains=(
+        "device/tool-unanswered",
+        "torch/device-unavailable",
+        "amd/device-file-missing",
+        "amd/runtime-does-not-open-device",
+    ),
     fires=(NOT_LOADED, SMI, AMD_SMI),
     silent=(LOADED, NOT_LOADED + "$ sudo modprobe amdgpu\n$ rocminfo | grep Name\n" + LATER),
 )

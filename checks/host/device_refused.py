@@ -140,7 +140,12 @@ MAY = MEASURED.replace("false", "true")
         "https://github.com/ROCm/ROCT-Thunk-Interface/issues/36",
         "https://github.com/NVIDIA/nvidia-docker/issues/1718",
     ),
-    explains=("torch/device-unavailable", "nvidia/driver-silent"),
+    explains=(
+        "torch/device-unavailable",
+        "device/tool-unanswered",
+        "amd/runtime-does-not-open-device",
+        "nvidia/driver-silent",
+    ),
     fires=(ROCM_TERMINAL, ROOT_ALONE, MEASURED),
     silent=(MAY,),
 )

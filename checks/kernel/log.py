@@ -160,6 +160,18 @@ SHAPES = (
     ),
     Shape("page-fault", "VM fault (0x", r"VM fault \(0x", driver="amdgpu", role="opens"),
     Shape(
+        "page-fault", "in page starting at", r"in page starting at address 0x[0-9a-f]{1,16} from", "amd", role="repeats"
+    ),
+    Shape("page-fault", "at page 0x", r"at page 0x[0-9a-f]{1,16} from", driver="amdgpu", role="repeats"),
+    Shape(
+        "page-fault", "L2_PROTECTION_FAULT_STATUS", r"\w{0,4}VM_L2_PROTECTION_FAULT_STATUS:\s?0x", "amd", role="repeats"
+    ),
+    Shape("page-fault", "Faulty UTCL2 client", r"Faulty UTCL2 client ID: ", "amd", role="repeats"),
+    *(
+        Shape("page-fault", f"{name}: 0x", rf"{name}: 0x[0-9a-f]{{1,4}}\b", "amd", role="repeats")
+        for name in ("MORE_FAULTS", "WALKER_ERROR", "PERMISSION_FAULTS", "MAPPING_ERROR")
+    ),
+    Shape(
         "page-fault",
         " thread ",
         rf"(?:for process|in process|Process) {PROCESS} pid {PID} thread ",
@@ -330,9 +342,10 @@ def _completed(found: Iterable[Found]) -> Iterator[HardwareEvent]:
         if held and (held.event.kind != one.event.kind or one.event.origin.line - held.event.origin.line > NEAR):
             yield from _alone(held)
             held = None
-        if one.role == "repeats" and one.place in seen:
+        if one.role == "repeats" and (one.place in seen or (held and held.event.kind == one.event.kind)):
             continue
-        seen.add(one.place)
+        # A line that repeats may name less of the fault than the one before it.
+        seen |= {one.place, (one.event.kind, "", one.event.address)}
         if one.role == "adds":
             held = held and held._replace(event=replace(held.event, process=held.event.process or one.event.process))
         elif one.role in ("opens", "names"):
