@@ -188,6 +188,7 @@ SHAPES = (
         rf"GPU HANG: ecode (?P<code>[0-9a-fx:]{{1,40}})(?:, in {PROCESS} \[{PID}\])?",
         "intel",
     ),
+    Shape("gpu-reset", "exec queue reset detected", r"exec queue reset detected", driver="xe"),
     Shape("gpu-reset", "Engine reset: engine_class", rf"{TILE}Engine reset: engine_class=(?P<code>\w+)", driver="xe"),
     Shape(
         "ring-timeout",
