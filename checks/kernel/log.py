@@ -91,6 +91,7 @@ CODES = {
     **dict.fromkeys(("MEMCG", "Memory cgroup out of memory"), "memcg"),
     "Accelerator Check Architecture": "aca",
     "CPUSET": "cpuset",
+    **dict.fromkeys(("consumed", "created"), "uncorrectable"),
     "MEMORY_POLICY": "memory-policy",
     "Core": "core",
     "Package": "package",
@@ -146,10 +147,13 @@ SHAPES = (
         driver="amdgpu",
     ),
     Shape("ras", "hardware error(", r"(?:\{\d+\})?(?P<code>uncorrectable) hardware error\(", driver="amdgpu"),
+    Shape("ras", "oison is c", r"(?:\{\d+\})?[Pp]oison is (?P<code>consumed|created)\b", driver="amdgpu"),
     Shape("ras", "Accelerator Check", r"\{\d+\}\[Hardware Error\]: (?P<code>Accelerator \w+ \w+)", driver="amdgpu"),
     Shape("ring-timeout", " timeout, ", r"ring (?P<code>\S{1,30}) timeout, ", driver="amdgpu"),
     Shape("gpu-reset", "GPU reset begin", r"GPU reset begin", driver="amdgpu"),
     Shape("driver-init", "Fatal error during GPU init", r"(?:amdgpu: )?Fatal error during GPU init", "amd"),
+    Shape("driver-init", "_init of IP block", r"[hs]w_init of IP block \S{1,40} failed", "amd", role="opens"),
+    Shape("driver-init", "amdgpu_device_ip_init", r"(?:amdgpu: )?amdgpu_device_ip_init failed", "amd", role="opens"),
     Shape(
         "page-fault",
         "page fault (src_id",
@@ -159,6 +163,18 @@ SHAPES = (
         role="opens",
     ),
     Shape("page-fault", "VM fault (0x", r"VM fault \(0x", driver="amdgpu", role="opens"),
+    Shape(
+        "page-fault", "in page starting at", r"in page starting at address 0x[0-9a-f]{1,16} from", "amd", role="repeats"
+    ),
+    Shape("page-fault", "at page 0x", r"at page 0x[0-9a-f]{1,16} from", driver="amdgpu", role="repeats"),
+    Shape(
+        "page-fault", "L2_PROTECTION_FAULT_STATUS", r"\w{0,4}VM_L2_PROTECTION_FAULT_STATUS:\s?0x", "amd", role="repeats"
+    ),
+    Shape("page-fault", "Faulty UTCL2 client", r"Faulty UTCL2 client ID: ", "amd", role="repeats"),
+    *(
+        Shape("page-fault", f"{name}: 0x", rf"{name}: 0x[0-9a-f]{{1,4}}\b", "amd", role="repeats")
+        for name in ("MORE_FAULTS", "WALKER_ERROR", "PERMISSION_FAULTS", "MAPPING_ERROR")
+    ),
     Shape(
         "page-fault",
         " thread ",
@@ -172,6 +188,7 @@ SHAPES = (
         rf"GPU HANG: ecode (?P<code>[0-9a-fx:]{{1,40}})(?:, in {PROCESS} \[{PID}\])?",
         "intel",
     ),
+    Shape("gpu-reset", "exec queue reset detected", r"exec queue reset detected", driver="xe"),
     Shape("gpu-reset", "Engine reset: engine_class", rf"{TILE}Engine reset: engine_class=(?P<code>\w+)", driver="xe"),
     Shape(
         "ring-timeout",
@@ -330,9 +347,10 @@ def _completed(found: Iterable[Found]) -> Iterator[HardwareEvent]:
         if held and (held.event.kind != one.event.kind or one.event.origin.line - held.event.origin.line > NEAR):
             yield from _alone(held)
             held = None
-        if one.role == "repeats" and one.place in seen:
+        if one.role == "repeats" and (one.place in seen or (held and held.event.kind == one.event.kind)):
             continue
-        seen.add(one.place)
+        # A line that repeats may name less of the fault than the one before it.
+        seen |= {one.place, (one.event.kind, "", one.event.address)}
         if one.role == "adds":
             held = held and held._replace(event=replace(held.event, process=held.event.process or one.event.process))
         elif one.role in ("opens", "names"):
