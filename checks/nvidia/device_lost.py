@@ -65,6 +65,7 @@ Feb 17 08:02:06 station kernel: NVRM: _issueRpcAndWait: rpcSendMessage failed wi
 Feb 17 08:02:35 station kernel: NVRM: nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus \
 [NV_ERR_GPU_IS_LOST] (0x0000000F) returned from rmStatus @ kernel_ce_gv100.c:106
 """
+MONITOR = '"message": "XID 79(GPU has fallen off the bus) detected on PCI:0000:04:00"\n'
 MEMORY = """\
 [Fri Aug  9 13:32:56 2024] NVRM: Xid (PCI:0000:00:08): 94, pid='<unknown>', name=<unknown>, Contained: SM (0x1). \
 RST: No, D-RST: No
@@ -153,7 +154,7 @@ LISTED = """\
             "engine/more-ranks-than-devices",
         ),
     ),
-    fires=(TOOL, UNKNOWN_ERROR, KERNEL, XID, CALLS),
+    fires=(TOOL, UNKNOWN_ERROR, KERNEL, XID, CALLS, MONITOR),
     silent=(MEMORY, LISTED),
 )
 def device_lost(facts: Facts) -> Iterator[Answer]:
