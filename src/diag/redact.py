@@ -140,9 +140,7 @@ class Redactor:
 
     def _value(self, value: Any, key: str) -> Any:
         if isinstance(value, str):
-            if (key, value) not in self._told:
-                self._told[key, value] = self._leaf(value, key)
-            return self._told[key, value]
+            return self._told.get((key, value)) or self._told.setdefault((key, value), self._leaf(value, key))
         if isinstance(value, dict):
             return {name: self._value(item, name if isinstance(name, str) else "") for name, item in value.items()}
         if isinstance(value, (list, tuple)):
