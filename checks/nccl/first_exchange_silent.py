@@ -1,7 +1,7 @@
 """A log ends where the ranks have joined and exchange data for the first time.
 
 ## What it finds
-The last lines of a log of several ranks are NCCL's of a communicator that was made (`Init COMPLETE`, the ways it takes),
+The last lines of a log of several ranks are NCCL's of a communicator that was made (`Init COMPLETE`, its ways),
 a first generation that stands at 0 %, or vLLM's test of direct transfers: nothing follows but waiting.
 
 ## Why it matters
@@ -19,13 +19,11 @@ from diag.api import Answer, Capture, Evidence, Fact, Facts, Finding, Recognise,
 
 LAST, MORE, NONE_DONE = "nccl-joined-last", "nccl-joined-more", "generation-none-done"
 LINES = 60
-OPENS = expression(
-    r"nranks (?:[2-9]|[0-9]{2,6})\b.{0,200}Init COMPLETE|generating GPU P2P access cache in "
-)
+OPENS = expression(r"nranks (?:[2-9]|[0-9]{2,6})\b.{0,200}Init COMPLETE|generating GPU P2P access cache in ")
 NOTHING_DONE = expression(r"Processed prompts: {1,4}0%\|")
 QUIET = expression(
-    r"^\W*$|NCCL INFO|Init COMPLETE|Processed prompts: {1,4}0%|generating GPU P2P access cache|reading GPU P2P access cache"
-    r"|No available shared memory broadcast block|[Cc]ustom allreduce is disabled|is using nccl==|Found nccl from library"
+    r"^\W*$|NCCL INFO|Init COMPLETE|Processed prompts: {1,4}0%|(?:generat|read)ing GPU P2P access cache"
+    r"|No available shared memory broadcast block|[Cc]ustom allreduce is disabled|is using nccl==|Found nccl from "
     r"|Waiting for |Sleeping for|^\^C|^\W*(?:it hangs|hangs|stuck)\b|卡住"
 )
 
@@ -109,15 +107,16 @@ def _told(capture: Capture, last: str) -> Text:
             "title": "The log ends where the devices first exchange data",
             "summary": "The ranks have joined, and nothing follows",
             "cause": "If the program stands here, the ranks found each other and the first data between the devices "
-            "never arrive. Inside a machine, direct transfers over PCI Express are announced and do not work (IOMMU, ACS, "
-            "a virtual machine); between machines, the interface that was taken does not lead to the other side. If the "
-            "log was cut here, this means nothing.",
+            "never arrive. Inside a machine, direct transfers over PCI Express are announced and do not work (IOMMU, "
+            "ACS, a virtual machine); between machines, the interface that was taken does not lead to the other side. "
+            "If the log was cut here, this means nothing.",
         },
         "zh": {
             "title": "日志在设备首次交换数据处结束",
             "summary": "各 rank 已完成汇合，此后没有任何输出",
-            "cause": "若程序停在此处：各 rank 已互相找到，但设备间的首批数据始终没有到达。机内是经 PCI Express 的直接传输"
-            "看似可用而实际不通（IOMMU、ACS、虚拟机）；机间是所选网卡无法到达对端。若只是日志在此处被截断，则没有意义。",
+            "cause": "若程序停在此处：各 rank 已互相找到，但设备间的首批数据始终没有到达。机内是经 PCI Express 的直接"
+            "传输看似可用而实际不通（IOMMU、ACS、虚拟机）；机间是所选网卡无法到达对端。若只是日志在此处被截断，则没有"
+            "意义。",
         },
     },
     remedies=(
