@@ -15,7 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Capture, Evidence, Fact, Facts, Finding, Recognise, Remedy, Text, check, expression, probe
+from diag.api import (
+    Answer,
+    Capture,
+    Evidence,
+    Fact,
+    Facts,
+    Finding,
+    Recognise,
+    Remedy,
+    Text,
+    Undecided,
+    check,
+    expression,
+    probe,
+)
 
 LAST, MORE, NONE_DONE = "nccl-joined-last", "nccl-joined-more", "generation-none-done"
 LINES = 60
@@ -175,6 +189,8 @@ def _told(capture: Capture, last: str) -> Text:
 def first_exchange_silent(facts: Facts) -> Iterator[Answer]:
     """The last place where ranks joined, if nothing follows it."""
     places = [one for one in facts.all(Text) if {LAST, MORE, NONE_DONE} & set(one.kinds)]
+    if not places and not facts.read("collective-log"):
+        yield Undecided(reason="no log of a collective library was read")
     last = max(places, key=lambda one: one.origin.line or 0, default=None)
     several = any({LAST, MORE} & set(one.kinds) for one in places) and facts.read("collective-log")
     if last and (LAST in last.kinds or (NONE_DONE in last.kinds and several)):
