@@ -11,7 +11,7 @@ import yaml
 from catalogue import kept
 
 from diag import engine, plugins
-from diag.capture import Capture, OnDisk
+from diag.capture import Capture, InFile
 from diag.facts import Platform
 
 PLACE = Path(__file__).parent / "outputs.md"
@@ -33,7 +33,7 @@ def sources() -> Iterator[tuple[Path, dict[str, Any]]]:
 
 def vendors(path: Path, loaded: plugins.Loaded) -> tuple[str, ...]:
     """The vendors whose accelerators a text tells of."""
-    facts = engine.examine([Capture.of(path.name, OnDisk(path), kind="text")], loaded).facts
+    facts = engine.examine([Capture.of(path.name, InFile(lambda: path.open("rb")), kind="text")], loaded).facts
     return tuple(sorted({vendor for one in facts.all(Platform) for vendor in one.present}))
 
 
