@@ -91,7 +91,8 @@ host:140:39062 [0] NCCL INFO comm 0x7f558bec9670 rank 0 nranks 1 cudaDev 0 nvmlD
 )
 def joined(capture: Capture) -> Iterator[Fact]:
     """Whether anything but waiting follows."""
-    yield _told(capture, LAST)
+    if any(OPENS.search(line.text) for line in capture.lines()):
+        yield _told(capture, LAST)
 
 
 @probe(
@@ -101,7 +102,8 @@ def joined(capture: Capture) -> Iterator[Fact]:
 )
 def generation(capture: Capture) -> Iterator[Fact]:
     """Whether a generation that was begun ever moves on."""
-    yield _told(capture, NONE_DONE)
+    if any(NOTHING_DONE.search(line.text) for line in capture.lines()):
+        yield _told(capture, NONE_DONE)
 
 
 def _told(capture: Capture, last: str) -> Text:

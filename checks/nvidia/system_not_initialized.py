@@ -83,7 +83,7 @@ Is CUDA available: True
         "https://github.com/aws-samples/aws-deep-learning-ami-ubuntu-dcv-desktop/issues/33",
         "https://github.com/gpustack/gpustack/issues/4154",
     ),
-    explains=("torch/device-unavailable",),
+    explains=("torch/device-unavailable", "nvidia/cuda-system-call-refused"),
     fires=(GPU_BURN,),
     silent=(AVAILABLE,),
 )

@@ -50,7 +50,7 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
         "Pulling ",
     ),
     "installer-log": ("Collecting ", "Building wheel", "Could not find a version", "pip install", "uv pip"),
-    "tool-output": ("nvidia-smi", "rocm-smi", "amd-smi", "xpu-smi", "npu-smi", "hy-smi", "rocminfo", "ibstat"),
+    "tool-output": ("| NVIDIA-SMI ", "ROCk module is", "HSA Agents", "| npu-smi ", "System Management Interface"),
 }
 LITERALS = tuple(sign for signs in SIGNS.values() for sign in signs)
 
