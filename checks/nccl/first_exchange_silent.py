@@ -25,7 +25,6 @@ from diag.api import (
     Recognise,
     Remedy,
     Text,
-    Undecided,
     check,
     expression,
     probe,
@@ -112,12 +111,19 @@ def _told(capture: Capture, last: str) -> Text:
     return Text(origin=capture.origin(lines[0]), kinds=(last if quiet else MORE,))
 
 
+def unread(facts: Facts) -> str:
+    """Why the question does not arise: no log of ranks that join was read."""
+    told = any({LAST, MORE, NONE_DONE} & set(one.kinds) for one in facts.all(Text))
+    return "" if told or facts.read("collective-log") else "no log of a collective library here"
+
+
 @check(
     "nccl/first-exchange-silent",
     severity="warning",
     about="nccl",
     needs=(),
     uses=(Text,),
+    applies=unread,
     words={
         "en": {
             "title": "The log ends where the devices first exchange data",
@@ -191,8 +197,6 @@ def _told(capture: Capture, last: str) -> Text:
 def first_exchange_silent(facts: Facts) -> Iterator[Answer]:
     """The last place where ranks joined, if nothing follows it."""
     places = [one for one in facts.all(Text) if {LAST, MORE, NONE_DONE} & set(one.kinds)]
-    if not places and not facts.read("collective-log"):
-        yield Undecided(reason="no log of a collective library was read")
     last = max(places, key=lambda one: one.origin.line or 0, default=None)
     several = any({LAST, MORE} & set(one.kinds) for one in places) and facts.read("collective-log")
     if last and (LAST in last.kinds or (NONE_DONE in last.kinds and several)):

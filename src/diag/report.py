@@ -210,7 +210,7 @@ def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **ci
     return Report(
         verdict=verdict([one.severity for one in findings if one.counts], judged.incomplete),
         incomplete=tuple(judged.incomplete),
-        untouched=tuple(_untouched(judged)),
+        untouched=tuple(_untouched(judged, checks)),
         ignored=tuple(judged.ignored),
         language="zh" if language == "zh" else "en",
         machine=tuple(judged.machine),
@@ -225,13 +225,17 @@ def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **ci
     )
 
 
-def _untouched(judged: Judged) -> list[str]:
-    """The subjects of which nothing was judged, where something was; makers that are not known to be there are none."""
+def _untouched(judged: Judged, checks: Mapping[str, Check]) -> list[str]:
+    """The subjects of which nothing was judged, where something was; makers that are not known to be there are none.
+
+    That a text does not show a symptom judges nothing.
+    """
     present = {name for one in judged.facts.all(Platform) for name in one.present}
     elsewhere = {one.vendor for one in judged.facts.all(Vendor)} - present
     subjects: dict[str, set[Status]] = {}
     for result in judged.results:
-        subjects.setdefault(result.check.partition("/")[0], set()).add(result.status)
+        if result.status != "pass" or checks[result.check].kind != "entry":
+            subjects.setdefault(result.check.partition("/")[0], set()).add(result.status)
     bare = {"versions" for one in judged.facts.all(MatrixVerdict) if one.verdict == "unknown"}
     bare |= {name for name, ends in subjects.items() if "skip" in ends and ends.isdisjoint(("pass", "fail"))}
     return sorted(bare - elsewhere) if any({"pass", "fail"} & ends for ends in subjects.values()) else []

@@ -21,7 +21,7 @@ from diag.facts import (
     Text,
     TorchBuild,
 )
-from diag.finding import Broken
+from diag.finding import Broken, Result
 from diag.learn import key_of
 from diag.unexplained import Unexplained
 
@@ -44,9 +44,14 @@ def unanswered(
     for result in examination.results:
         if result.status == "skip" and Expected in checks[result.check].needs and examination.facts.first(Expected):
             reasons.append(words["expectation"].format(reason=result.reason))
-    if not any(result.status in ("pass", "fail") for result in examination.results):
+    if not any(_judged(result, checks) for result in examination.results):
         reasons.append(words["nothing judged"])
     return reasons
+
+
+def _judged(result: Result, checks: Mapping[str, Check]) -> bool:
+    """Whether a result tells something of the machine, not only that a text does not show a symptom."""
+    return result.status == "fail" or (result.status == "pass" and checks[result.check].kind != "entry")
 
 
 def uncaused(
