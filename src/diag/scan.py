@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import islice, pairwise
 from pathlib import Path
@@ -110,11 +111,11 @@ class Signatures:
             end = search.block(block.text, number, body.shown)
             parts.append(Part(block._replace(text=b""), number, end))
             number = end
-        found = zip(self.literals, search.lines, strict=True)
-        return Scanned(body, {literal: lines for literal, lines in found if lines}, parts)
+        return Scanned(body, {self.literals[id]: lines for id, lines in search.lines.items()}, parts)
 
 
-def _kept(literals: Sequence[str], short: int, path: Path | None) -> list[Any]:
+@lru_cache(maxsize=8)
+def _kept(literals: tuple[str, ...], short: int, path: Path | None) -> list[Any]:
     """The searches for the short literals and the others: those that are kept, if for them and for this processor."""
     named = "\0".join((version("hyperscan"), *literals)).encode("utf-8", "surrogatepass")
     key = hashlib.blake2b(named, digest_size=KEY).digest()
@@ -156,7 +157,7 @@ class _Search:
 
     def __init__(self, literals: Sequence[str], databases: Sequence[Any]) -> None:
         self.literals, self.databases = literals, list(databases)
-        self.lines: list[list[Line]] = [[] for _ in literals]
+        self.lines: dict[int, list[Line]] = {}
         self.full: set[int] = set()
         self.wasted = 0
 
@@ -168,7 +169,7 @@ class _Search:
         line, behind = Line(0, ""), -1
         counted = 0
         for end, id in sorted(ends):
-            lines = self.lines[id]
+            lines = self.lines.setdefault(id, [])
             if len(lines) >= HITS_CAP:
                 self.wasted += 1
                 self.full.add(id)
@@ -196,7 +197,7 @@ class _Search:
         borders = (0, sum(len(one) < SHORT for one in self.literals), len(self.literals))
         for place, (first, end) in enumerate(pairwise(borders)):
             if self.databases[place] and any(first <= id < end for id in self.full):
-                left = (id for id in range(first, end) if len(self.lines[id]) < HITS_CAP)
+                left = (id for id in range(first, end) if len(self.lines.get(id, ())) < HITS_CAP)
                 self.databases[place] = _compiled(self.literals, left)
         self.wasted, self.full = 0, set()
 

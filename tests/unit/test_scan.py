@@ -72,9 +72,15 @@ def test_spans_that_touch_are_merged():
     assert scan.merged([Span(5, 6), Span(1, 2), Span(3, 4), Span(9, 9)]) == [Span(1, 6), Span(9, 9)]
 
 
+@pytest.fixture(autouse=True)
+def _forgotten():
+    scan._kept.cache_clear()
+
+
 def test_what_is_kept_is_not_compiled_again(tmp_path, monkeypatch):
     kept = tmp_path / "diag" / "scan"
     Signatures(["one", "longer"], kept)
+    scan._kept.cache_clear()
     monkeypatch.setattr(scan, "_compiled", None)
     assert set(Signatures(["one", "longer"], kept).find(Held("one is longer")).hits) == {"one", "longer"}
 
@@ -85,10 +91,12 @@ def test_what_is_searched_for_is_kept_and_a_damaged_file_is_made_anew(tmp_path):
     whole = kept.read_bytes()
     for spoiled in (b"", whole[:40], whole[:-1] + b"?", whole[: cache.DIGEST] + b"\0" * 200):
         kept.write_bytes(spoiled)
+        scan._kept.cache_clear()
         assert Signatures(["one", "two"], kept).find(Held("a two")).hits == {"two": [Line(1, "a two")]}
         assert kept.read_bytes() == whole
     # Whole by its digest, and no search that this processor or version knows.
     cache.write(kept, whole[cache.DIGEST : cache.DIGEST + scan.KEY] + b"\0" * 500)
+    scan._kept.cache_clear()
     assert Signatures(["one", "two"], kept).find(Held("two")).hits
     assert Signatures(["three"], kept).find(Held("two three")).hits == {"three": [Line(1, "two three")]}
 
