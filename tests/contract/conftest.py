@@ -34,6 +34,7 @@ EACH = {
     "probe": (PROBES, [probe.key for probe in PROBES]),
 }
 APART = _apart()
+APART_RULES = [rule for rule in RULES if rule.kind != "entry" or rule.id in {vector.rule.id for vector in APART}]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -41,4 +42,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if name in metafunc.fixturenames:
             if name == "vector" and metafunc.module.__name__.endswith(ALIKE):
                 values, ids = APART, [vector.name for vector in APART]
+            if name == "rule" and metafunc.module.__name__.endswith("test_formats"):
+                values, ids = APART_RULES, [rule.id for rule in APART_RULES]
             metafunc.parametrize(name, values, ids=ids)
