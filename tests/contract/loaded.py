@@ -61,10 +61,14 @@ def pasted(text: str) -> Examination:
     return examined(paste(text))
 
 
-@lru_cache(maxsize=4096)
 def alone(rule: Check, text: str) -> Examination:
     """A text as one rule judges it."""
-    return engine.examine(paste(text), LOADED, [rule])
+    return _alone(rule.id, text)
+
+
+@lru_cache(maxsize=4096)
+def _alone(id: str, text: str) -> Examination:
+    return engine.examine(paste(text), LOADED, [LOADED.checks[id]])
 
 
 def verdicts(examination: Examination) -> list[tuple[Any, ...]]:
