@@ -76,12 +76,7 @@ METERS = {
 }
 KEYS = sorted({key for _, key in (*WORDS, *READINGS)} | {"VERSION"})
 """What is read of the blocks: each subcommand prints others of one machine, so that they are known line by line."""
-REFUSALS = (
-    "Unable to get devices, driver not initialized",
-    "Unable to detect any GPU devices, check amdgpu",
-    "Driver not loaded (amdgpu",
-    "Drivers not loaded (amdgpu",
-)
+REFUSAL = "Unable to get devices, driver not initialized"
 
 
 @probe(
@@ -90,9 +85,8 @@ REFUSALS = (
     command=("amd-smi", "static", "--asic", "--bus", "--vram", "--driver", "--limit"),
     timeout=20.0,
     recognise=Recognise(
-        literals=("GPU: ", *REFUSALS, *(f"{key}: " for key in KEYS)),
-        pattern=rf"^\W*GPU: [0-9]{{1,4}}\s*$|^\W*ERROR:root:(?:{'|'.join(map(re.escape, REFUSALS))})"
-        rf"|^\s+(?:{'|'.join(KEYS)}): ",
+        literals=("GPU: ", REFUSAL, *(f"{key}: " for key in KEYS)),
+        pattern=rf"^\W*GPU: [0-9]{{1,4}}\s*$|^\W*ERROR:root:{REFUSAL}|^\s+(?:{'|'.join(KEYS)}): ",
         each=True,
         lines=200,
     ),
@@ -101,8 +95,8 @@ def amd_smi(capture: Capture) -> Iterator[Fact]:
     """What `list`, `static` and `metric` print: a block for each device, told as long as it is indented."""
     held: list[Line] = []
     for line in capture.lines():
-        if words := next((words for words in REFUSALS if words in line.text), ""):
-            reason = line.text[line.text.index(words) :].strip()
+        if REFUSAL in line.text:
+            reason = line.text[line.text.index(REFUSAL) :].strip()
             yield Unavailable(origin=capture.origin(line), what="amd-smi", reason=reason, tells=("Accelerator",))
         if BLOCK.match(line.text) or (held and line.text.strip() and _indent(line.text) <= _indent(held[0].text)):
             yield from _block(capture, held)

@@ -102,12 +102,7 @@ Agent 2
         "https://github.com/ROCm/legacy-rocm-build/issues/2232",
         "https://github.com/ROCm/legacy-rocm-build/issues/1211",
     ),
-    explains=(
-        "torch/device-unavailable",
-        "device/tool-unanswered",
-        "host/device-refused",
-        "amd/runtime-does-not-open-device",
-    ),
+    explains=("torch/device-unavailable",),
     fires=(INVALID, MEMORY),
     silent=(OPENED,),
 )

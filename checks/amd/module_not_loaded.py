@@ -31,12 +31,7 @@ from diag.api import (
     check,
 )
 
-WORDS = (
-    "amdgpu not found in modules",
-    "amdgpu and amd_hsmp drivers not found in modules",
-    "check amdgpu version and module status",
-    "ROCk module is NOT loaded",
-)
+WORDS = ("amdgpu not found in modules", "ROCk module is NOT loaded")
 
 NOT_LOADED = """\
 rocm-user@host-1:~$ rocminfo
@@ -49,10 +44,6 @@ ERROR:root:Driver not initialized (amdgpu not found in modules)
 AMD_SMI = """\
 ERROR:root:Unable to get devices, driver not initialized (amdgpu not found in modules)
 ERROR:root:Unable to detect any GPU devices, check amdgpu version and module status (sudo modprobe amdgpu)
-"""
-AMD_SMI_TAIL = """\
-ERROR:root:Unable to detect any GPU devices, check amdgpu version and module status (sudo modprobe amdgpu)
-ERROR:root:Unable to detect any CPU devices, check amd_hsmp version and module status (sudo modprobe amd_hsmp)
 """
 LOADED = """\
 root:~# rocminfo
@@ -110,15 +101,9 @@ LATER = """\
         "https://github.com/ROCm/tensorflow-upstream/pull/1364",
         "https://github.com/ROCm/rocminfo/pull/49",
         "https://github.com/ROCm/amdsmi/issues/45",
-        "https://github.com/ROCm/legacy-rocm-build/issues/5535",
     ),
-    explains=(
-        "device/tool-unanswered",
-        "torch/device-unavailable",
-        "amd/device-file-missing",
-        "amd/runtime-does-not-open-device",
-    ),
-    fires=(NOT_LOADED, SMI, AMD_SMI, AMD_SMI_TAIL),
+    explains=("device/tool-unanswered", "torch/device-unavailable"),
+    fires=(NOT_LOADED, SMI, AMD_SMI),
     silent=(LOADED, NOT_LOADED + "$ sudo modprobe amdgpu\n$ rocminfo | grep Name\n" + LATER),
 )
 def module_not_loaded(facts: Facts) -> Iterator[Answer]:

@@ -27,18 +27,6 @@ RETRY = """\
 [19277.981250] amdgpu 0000:3d:00.0: amdgpu:  for process python3.12 pid 6071 thread python3.12 pid 6071)
 [19277.981413] amdgpu 0000:3d:00.0: amdgpu:   in page starting at address 0x0000709843601000 from IH client 0x12 (VMC)
 """
-FAULTY = """\
-[428915.922919] amdgpu 0000:83:00.0: amdgpu: \t Faulty UTCL2 client ID: CPC (0x5)
-[428915.922922] amdgpu 0000:83:00.0: amdgpu: \t MORE_FAULTS: 0x0
-"""
-REPORTED = "[Tue Sep 19 15:03:01 2023] amdgpu 0000:03:00.0: amdgpu: \t MAPPING_ERROR: 0x0\n"
-PAGE = """\
-[  797.904847] amdgpu 0000:03:00.0:   in page starting at address 0x000000000000d000 from client 27
-[  797.904850] amdgpu 0000:03:00.0: VM_L2_PROTECTION_FAULT_STATUS:0x00000000
-[  797.904854] amdgpu 0000:03:00.0: \t MORE_FAULTS: 0x0
-"""
-GRAPHICS_PAGE = "[51565.254637] amdgpu 0000:c6:00.0: amdgpu: GCVM_L2_PROTECTION_FAULT_STATUS:0x00000B32\n"
-ACTIVE = "[Sat Jan  7 14:25:56 2023] amdgpu 0000:e3:00.0: amdgpu: SRAM ECC is active.\n"
 DETAILS = """\
 [Tue Sep  9 02:30:28 2025] amdgpu 0000:66:00.0: amdgpu:  for process python3 pid 132532 thread python3 pid 132532)
 [Tue Sep  9 02:30:28 2025] amdgpu 0000:c6:00.0: amdgpu: VM_L2_PROTECTION_FAULT_STATUS:0x00341051
@@ -90,14 +78,10 @@ DETAILS = """\
     sources=(
         "https://github.com/ROCm/legacy-rocm-build/issues/6157",
         "https://github.com/ROCm/legacy-rocm-build/issues/4021",
-        "https://github.com/ROCm/legacy-rocm-build/issues/2766",
-        "https://github.com/ROCm/legacy-rocm-build/issues/2480",
-        "https://github.com/ROCm/tensorflow-upstream/issues/998",
-        "https://github.com/ROCm/legacy-rocm-build/issues/6269",
     ),
     explains=("device/job-hung",),
-    fires=(VLLM, RETRY, DETAILS, FAULTY, REPORTED, PAGE, GRAPHICS_PAGE),
-    silent=(ACTIVE,),
+    fires=(VLLM, RETRY),
+    silent=(DETAILS,),
 )
 def page_fault(facts: Facts) -> Iterator[Answer]:
     """Gather the events, device by device."""

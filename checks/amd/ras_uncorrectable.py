@@ -23,11 +23,6 @@ MI50 = """\
 [Sat Jan  7 14:25:56 2023] amdgpu 0000:e3:00.0: amdgpu: MEM ECC is active.
 [Sat Jan  7 14:25:56 2023] amdgpu 0000:e3:00.0: amdgpu: uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!
 """
-POISON = """\
-kern  :err   : 2024-11-24T17:53:23,028841-06:00 amdgpu 0000:68:00.0: {14}poison is consumed by client 12, kick off gpu \
-reset flow
-"""
-CREATED = "kern  :err   : 2024-11-24T17:53:26,028841-06:00 amdgpu 0000:02:00.0: amdgpu: Poison is created\n"
 ACTIVE = """\
 [Sat Jan  7 14:25:56 2023] amdgpu 0000:e3:00.0: amdgpu: MEM ECC is active.
 [Sat Jan  7 14:25:56 2023] amdgpu 0000:e3:00.0: amdgpu: SRAM ECC is active.
@@ -76,10 +71,9 @@ ACTIVE = """\
         "https://docs.kernel.org/_sources/gpu/amdgpu/ras.rst.txt",
         "https://github.com/ROCm/legacy-rocm-build/issues/1886",
         "https://github.com/ROCm/legacy-rocm-build/issues/4021",
-        "https://github.com/amd/node-scraper/blob/development/nodescraper/plugins/inband/dmesg/dmesg_analyzer.py",
     ),
     explains=("device/job-hung",),
-    fires=(MI300X, MI50, POISON, CREATED),
+    fires=(MI300X, MI50),
     silent=(ACTIVE,),
 )
 def ras_uncorrectable(facts: Facts) -> Iterator[Answer]:

@@ -23,7 +23,6 @@ REFUSALS = (
     "ROCk module is NOT live",
     "Unable to open /dev/kfd read-write",
     "Call returned HSA_STATUS_ERROR",
-    "group, the default DRM access group",
 )
 
 
@@ -58,8 +57,7 @@ def rocminfo(capture: Capture) -> Iterator[Fact]:
         if found := MODULE.match(line.text):
             yield Driver(origin=capture.origin(line), vendor="amd", version=found[1])
         elif words := next((words for words in REFUSALS if words in line.text), ""):
-            at = 0 if words == REFUSALS[-1] else line.text.index(words)
-            reason = line.text[at:].strip()
+            reason = line.text[line.text.index(words) :].strip()
             yield Unavailable(origin=capture.origin(line), what="rocminfo", reason=reason, tells=("Accelerator",))
     agents = list(_agents(capture))
     whole = _whole(capture)

@@ -93,7 +93,6 @@ A100 = """\
         ),
     ),
     sources=(FLAGS, "https://github.com/vllm-project/vllm/issues/5222"),
-    explains=("nvidia/diagnosis-failed",),
     fires=(K80,),
     silent=(A100,),
 )

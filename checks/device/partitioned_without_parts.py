@@ -108,7 +108,7 @@ OFF = NONE.replace("|                   On |", "|                    0 |").repla
         ),
     ),
     sources=(GUIDE,),
-    explains=("device/partitioned", "nvidia/mig-without-parts", "torch/device-unavailable"),
+    explains=("device/partitioned", "torch/device-unavailable"),
     fires=(NONE,),
     silent=(OFF,),
 )

@@ -103,7 +103,6 @@ GPU 0000000F:01:00.0
         "https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/nvidia/debug.md",
         "https://github.com/ollama/ollama/issues/13552",
     ),
-    explains=("nvidia/diagnosis-failed",),
     fires=(DIAGNOSIS, LIBRARY),
     silent=(COUNTERS,),
 )

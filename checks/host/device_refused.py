@@ -35,10 +35,7 @@ from diag.api import (
     present_makers,
 )
 
-DENIED = expression(
-    r"(?P<path>/dev/[\w/]{2,40})\S* .{0,40}Permission denied|Insufficient Permissions"
-    r"|(?P<group>is not member of \S{1,40} group, the default DRM access group)"
-)
+DENIED = expression(r"(?P<path>/dev/[\w/]{2,40})\S* .{0,40}Permission denied|Insufficient Permissions")
 ROOT = "root"
 INTEGRATED = {"amd", "intel"}
 """Makers of graphics inside a processor, which need not be open to anybody beside another maker's device."""
@@ -52,10 +49,6 @@ Unable to open /dev/kfd read-write: Permission denied
 Failed to get user name to check for video group membership
 # groups
 rocm-user sudo video
-"""
-NOT_MEMBER = """\
-root is not member of "nogroup" group, the default DRM access group. Users must be a member of the "nogroup" group or \
-another DRM access group in order for ROCm applications to run successfully.
 """
 ROOT_ALONE = """\
 $ ls -la /dev | grep kfd
@@ -143,18 +136,12 @@ MAY = MEASURED.replace("false", "true")
     sources=(
         "https://github.com/ROCm/ROCm-docker/issues/116",
         "https://github.com/ROCm/ROCm-docker/issues/90",
-        "https://github.com/Firstbober/rocm-pytorch-gfx803-docker/issues/4",
         "https://github.com/ROCm/ROCT-Thunk-Interface/",
         "https://github.com/ROCm/ROCT-Thunk-Interface/issues/36",
         "https://github.com/NVIDIA/nvidia-docker/issues/1718",
     ),
-    explains=(
-        "torch/device-unavailable",
-        "device/tool-unanswered",
-        "amd/runtime-does-not-open-device",
-        "nvidia/driver-silent",
-    ),
-    fires=(ROCM_TERMINAL, NOT_MEMBER, ROOT_ALONE, MEASURED),
+    explains=("torch/device-unavailable", "nvidia/driver-silent"),
+    fires=(ROCM_TERMINAL, ROOT_ALONE, MEASURED),
     silent=(MAY,),
 )
 def device_refused(facts: Facts) -> Iterator[Answer]:
@@ -162,8 +149,7 @@ def device_refused(facts: Facts) -> Iterator[Answer]:
     user = next((one for one in facts.all(User)), None)
     denied = next((one for one in facts.all(Unavailable) if DENIED.search(one.reason)), None)
     if denied:
-        found = DENIED.search(denied.reason) or {"path": "", "group": ""}
-        path = found["path"] or ("/dev/kfd" if found["group"] else "/dev/nvidiactl")
+        path = (DENIED.search(denied.reason) or {"path": ""})["path"] or "/dev/nvidiactl"
         yield _finding(path, user, denied.reason, denied, _node(facts, path))
         return
     verdicts: dict[str, bool | None] = {}

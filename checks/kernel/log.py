@@ -67,8 +67,6 @@ HEADS = (
 SYSLOG = expression(r"^(?P<head>.{0,120}?)\bkernel:\s*")
 TIME = expression(rf"{ISO}|[^\W\d_]{{2,9}}\.?\s{{1,2}}\d{{1,2}} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d")
 DEVICE = expression(rf"(?P<driver>[a-zA-Z][\w\-]{{1,30}}) (?P<address>{BUS})(?: [\w.\-]{{1,20}})?: (?:amdgpu: )?\s*")
-WITHIN = expression(r"NVRM:? |nvidia-nvswitch\d{0,3}: SXid |\bXid \((?:PCI:|[0-9a-fA-F]{4}:)")
-"""Where NVIDIA's part begins in a line that a monitor of the log wrote in words of its own."""
 GRAPHICS = expression(r"(?:\[drm(?::\w{1,60} \[(?P<driver>\w{1,20})\])?\] )?(?:\*ERROR\* )?")
 LOG = (
     r"^\W*\[\s*\d+\.\d{6}\]\s|^\W*\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\]\s|^\W*kern\s*:\w+\s*: \d{4}-|\bkernel:\s"
@@ -93,7 +91,6 @@ CODES = {
     **dict.fromkeys(("MEMCG", "Memory cgroup out of memory"), "memcg"),
     "Accelerator Check Architecture": "aca",
     "CPUSET": "cpuset",
-    **dict.fromkeys(("consumed", "created"), "uncorrectable"),
     "MEMORY_POLICY": "memory-policy",
     "Core": "core",
     "Package": "package",
@@ -104,8 +101,6 @@ KILLED = r"(?P<code>Memory cgroup out of memory|Out of memory)[^:]{0,40}: "
 VICTIM = r"(?P<pid>[0-9]{1,9})(?:, UID \d{1,9},)? \((?P<name>[^)]{1,64})\)"
 SWITCH = rf"nvidia-nvswitch\d{{0,3}}: SXid \({AT}\): (?P<code>\d{{1,6}}),"
 PLACE = r"(?:\S{1,60}(?:\(pid \d{1,9}\):)? )?"
-NVRM = r"NVRM:? [^:]{1,80}"
-"""The driver's line up to the function that wrote it."""
 TILE = r"(?:Tile\d: )?GT\d: "
 
 
@@ -123,8 +118,8 @@ class Shape(NamedTuple):
 SHAPES = (
     Shape(
         "xid",
-        "Xid (",
-        rf"(?:NVRM: )?Xid \((?:{AT})?[^)]{{0,40}}\): (?P<code>\d{{1,4}})\b,?"
+        "NVRM: Xid (",
+        rf"NVRM: Xid \({AT}[^)]{{0,20}}\): (?P<code>\d{{1,4}}),?"
         rf"(?: pid='?(?P<pid>[^,']{{1,20}})'?,?)?(?: name={PROCESS},)?",
         "nvidia",
     ),
@@ -133,12 +128,6 @@ SHAPES = (
     Shape("gpu-lost", "has fallen off the bus", rf"NVRM: GPU (?:at )?{AT}: GPU has fallen off", "nvidia"),
     Shape("gpu-lost", "NVRM: The NVIDIA GPU ", rf"NVRM: The NVIDIA GPU {AT}", "nvidia", role="names"),
     Shape("gpu-lost", "NVRM: fallen off the bus", r"NVRM: fallen off the bus and is not resp", "nvidia"),
-    Shape("gpu-lost", "[NV_ERR_GPU_IS_LOST]", r"NVRM:? .{1,120}\[NV_ERR_GPU_IS_LOST\]", "nvidia", role="repeats"),
-    Shape("gpu-lost", "failed with status 0x0000000f", rf"{NVRM}: rpc\w{{1,20}} failed with", "nvidia", role="repeats"),
-    Shape("gpu-lost", "GPU_ATTACHED_SANITY", rf"{NVRM}: API_GPU_ATTACHED_SANITY_CHECK f", "nvidia", role="repeats"),
-    Shape("driver-init", "Cannot initialize GSP", r"NVRM:? .{0,8}RmInitAdapter: Cannot ini", "nvidia", role="opens"),
-    Shape("driver-init", "WPR2 already up", rf"{NVRM}: unexpected WPR2 already up", "nvidia", role="opens"),
-    Shape("driver-init", "rm_init_adapter failed", rf"NVRM:? GPU {AT}: rm_init_adapter f", "nvidia", role="repeats"),
     Shape(
         "driver-init",
         "RmInitAdapter failed!",
@@ -148,13 +137,7 @@ SHAPES = (
     Shape("driver-init", "NVRM: The NVIDIA probe", r"NVRM: The NVIDIA probe routine failed", "nvidia"),
     Shape("driver-init", "NVRM: No NVIDIA", r"NVRM: No NVIDIA (?:GPU|graphics adapter) found", "nvidia"),
     Shape("driver-mismatch", "NVRM: API mismatch", r"NVRM: API mismatch: the client", "nvidia"),
-    Shape("gsp-timeout", "GSP RM heartbeat timed out", rf"{NVRM}: GSP RM heartbeat timed out", "nvidia"),
-    Shape("gsp-timeout", "eartbeat timed out", rf"{NVRM}: (?:LibOS )?[Hh]eartbeat timed out", "nvidia", role="repeats"),
-    Shape("gsp-timeout", "* GSP Timeout *", rf"{NVRM}: \*{{5,60}} GSP Timeout", "nvidia", role="repeats"),
-    Shape("gsp-timeout", "rpcRecvPoll timedout", rf"{NVRM}: rpcRecvPoll timedout for fn", "nvidia", role="repeats"),
-    Shape("gsp-timeout", "GSP RPC timeout", rf"{NVRM}: Back to back GSP RPC timeout", "nvidia", role="repeats"),
-    Shape("gsp-timeout", "waiting for RPC", r"NVRM:? .{0,80}Timeout .{0,20}waiting for RPC", "nvidia", role="repeats"),
-    Shape("gsp-timeout", "GSP-CrashCat Report", rf"{NVRM}: \*{{5,60}} GSP-CrashCat R", "nvidia", role="repeats"),
+    Shape("gsp-timeout", "GSP RM heartbeat timed out", r"NVRM: [^:]{1,60}: GSP RM heartbeat timed out", "nvidia"),
     Shape("peermem", "nvidia-peermem nv_", r"nvidia-peermem nv_\S{1,60} ERROR", "nvidia"),
     Shape(
         "ras",
@@ -163,13 +146,10 @@ SHAPES = (
         driver="amdgpu",
     ),
     Shape("ras", "hardware error(", r"(?:\{\d+\})?(?P<code>uncorrectable) hardware error\(", driver="amdgpu"),
-    Shape("ras", "oison is c", r"(?:\{\d+\})?[Pp]oison is (?P<code>consumed|created)\b", driver="amdgpu"),
     Shape("ras", "Accelerator Check", r"\{\d+\}\[Hardware Error\]: (?P<code>Accelerator \w+ \w+)", driver="amdgpu"),
     Shape("ring-timeout", " timeout, ", r"ring (?P<code>\S{1,30}) timeout, ", driver="amdgpu"),
     Shape("gpu-reset", "GPU reset begin", r"GPU reset begin", driver="amdgpu"),
     Shape("driver-init", "Fatal error during GPU init", r"(?:amdgpu: )?Fatal error during GPU init", "amd"),
-    Shape("driver-init", "_init of IP block", r"[hs]w_init of IP block \S{1,40} failed", "amd", role="opens"),
-    Shape("driver-init", "amdgpu_device_ip_init", r"(?:amdgpu: )?amdgpu_device_ip_init failed", "amd", role="opens"),
     Shape(
         "page-fault",
         "page fault (src_id",
@@ -179,30 +159,33 @@ SHAPES = (
         role="opens",
     ),
     Shape("page-fault", "VM fault (0x", r"VM fault \(0x", driver="amdgpu", role="opens"),
-    Shape("page-fault", "in page starting at", r"in page starting at address 0x[0-9a-f]", "amd", role="repeats"),
-    Shape("page-fault", "at page 0x", r"at page 0x[0-9a-f]{1,16} from", driver="amdgpu", role="repeats"),
-    Shape("page-fault", "L2_PROTECTION_FAULT", r"\w{0,4}VM_L2_PROTECTION_FAULT_STATUS:\s?0x", "amd", role="repeats"),
-    Shape("page-fault", "Faulty UTCL2 client", r"Faulty UTCL2 client ID: ", "amd", role="repeats"),
-    *(
-        Shape("page-fault", f"{name}: 0x", rf"{name}: 0x[0-9a-f]{{1,4}}\b", "amd", role="repeats")
-        for name in ("MORE_FAULTS", "WALKER_ERROR", "PERMISSION_FAULTS", "MAPPING_ERROR")
+    Shape(
+        "page-fault",
+        " thread ",
+        rf"(?:for process|in process|Process) {PROCESS} pid {PID} thread ",
+        driver="amdgpu",
+        role="adds",
     ),
     Shape(
-        "page-fault", " thread ", rf"(?:for p|in p|P)rocess {PROCESS} pid {PID} thread ", driver="amdgpu", role="adds"
+        "gpu-hang",
+        "GPU HANG: ecode",
+        rf"GPU HANG: ecode (?P<code>[0-9a-fx:]{{1,40}})(?:, in {PROCESS} \[{PID}\])?",
+        "intel",
     ),
-    Shape(
-        "gpu-hang", "GPU HANG: ecode", rf"GPU HANG: ecode (?P<code>[\w:]{{1,40}})(?:, in {PROCESS} \[{PID}\])?", "intel"
-    ),
-    Shape("gpu-reset", "exec queue reset detected", r"exec queue reset detected", driver="xe"),
     Shape("gpu-reset", "Engine reset: engine_class", rf"{TILE}Engine reset: engine_class=(?P<code>\w+)", driver="xe"),
     Shape(
-        "ring-timeout", "Timedout job: s", rf"{TILE}Timedout job: [^\[\]]{{1,200}} in {PROCESS} \[{PID}\]", driver="xe"
+        "ring-timeout",
+        "Timedout job: seqno",
+        rf"{TILE}Timedout job: [^\[\]]{{1,200}} in {PROCESS} \[{PID}\]",
+        driver="xe",
     ),
     Shape("aer", "AER: ", rf"AER: (?:Multiple )?{SEVERITY} error (?:message )?received(?: from|:) {AT}", role="opens"),
     Shape("aer", "AER: ", rf"AER: (?:Multiple )?{SEVERITY} error received: id=", role="opens"),
     Shape("aer", "PCIe Bus Error: severity=", rf"(?:AER: )?PCIe Bus Error: severity={SEVERITY}"),
     Shape("pci-inaccessible", "inaccessible", r"(?:Unable to|can't) change power state from \w+ to \w+.{1,40}inacc"),
-    Shape("iommu-fault", "AMD-Vi: Event l", rf"AMD-Vi: Event logged \[(?P<code>[A-Z_]{{1,40}})(?: device={AT})?[ \]]"),
+    Shape(
+        "iommu-fault", "AMD-Vi: Event logged", rf"AMD-Vi: Event logged \[(?P<code>[A-Z_]{{1,40}})(?: device={AT})?[ \]]"
+    ),
     Shape(
         "iommu-fault",
         "DMAR: [",
@@ -335,10 +318,8 @@ def _split(text: str) -> tuple[str, str]:
         at, text = moment[0] if moment else "", text[found.end() :]
     for head in HEADS:
         if found := head.match(text):
-            at, text = at or found["at"].strip(), text[found.end() :]
-            break
-    inner = WITHIN.search(text)
-    return at, text[inner.start() :] if inner else text.lstrip(" \t>|*-\u2502\u2503")
+            return at or found["at"].strip(), text[found.end() :]
+    return at, text.lstrip(" \t>|*-\u2502\u2503")
 
 
 def _completed(found: Iterable[Found]) -> Iterator[HardwareEvent]:
@@ -349,14 +330,13 @@ def _completed(found: Iterable[Found]) -> Iterator[HardwareEvent]:
         if held and (held.event.kind != one.event.kind or one.event.origin.line - held.event.origin.line > NEAR):
             yield from _alone(held)
             held = None
-        if one.role == "repeats" and (one.place in seen or (held and held.event.kind == one.event.kind)):
+        if one.role == "repeats" and one.place in seen:
             continue
-        # A line that repeats may name less of the fault than the one before it.
-        seen |= {one.place, (one.event.kind, "", one.event.address), (one.event.kind, "", "")}
+        seen.add(one.place)
         if one.role == "adds":
             held = held and held._replace(event=replace(held.event, process=held.event.process or one.event.process))
         elif one.role in ("opens", "names"):
-            same = held and _same(held.event, one.event)
+            same = held and one.event.kind == "oom-killer" and held.event.process in ("", one.event.process)
             if held and not same:
                 yield from _alone(held)
             held = Found(_joined(held.event, one.event), "opens") if held and same else one
@@ -365,11 +345,6 @@ def _completed(found: Iterable[Found]) -> Iterator[HardwareEvent]:
             held = None
     if held:
         yield from _alone(held)
-
-
-def _same(first: HardwareEvent, last: HardwareEvent) -> bool:
-    """Whether two lines that open an event open the same one; they are of one kind."""
-    return first.kind == "driver-init" or (first.kind == "oom-killer" and first.process in ("", last.process))
 
 
 def _alone(held: Found) -> Iterator[HardwareEvent]:

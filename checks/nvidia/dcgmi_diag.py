@@ -17,7 +17,6 @@ from diag.api import Capture, Fact, Line, Reading, Recognise, Text, expression, 
 HEAD = (
     r"^\W{0,20}\| Diagnostic\s{1,40}\| Result\s"
     r"|^\W{0,20}\| [A-Za-z][^|]{1,40}\| (?:Pass|Fail|Skip|Warn) - (?:GPUs?\b|All\b)"
-    r"|^\W{0,20}\| (?:Warning|Error)\s{1,30}\| .{0,60}\bGPU [0-9]"
 )
 RESULT = expression(
     r"(?:GPU ?(?P<one>[0-9]{1,4}): )?(?P<word>Pass|Fail|Skip|Warn)"
@@ -26,57 +25,14 @@ RESULT = expression(
 SAYING = ("Warning", "Error", "Info")
 WIDTH = 46
 """Where the text of the second column ends; one that goes on in the next row was cut there, a blank or not."""
-SAID = (
-    (
-        "throttle",
-        "thermal_violation",
-        expression(r"GPU (?P<gpu>[0-9]{1,4}) (?:There were )?[Tt]hermal violations totaling"),
-    ),
-    (
-        "throttle",
-        "thermal_violation",
-        expression(
-            r"[Tt]hermal violations totaling [0-9.]{1,12} ?s ?e ?c ?o ?n ?d ?s\b.{0,60} for GPU (?P<gpu>[0-9]{1,4})"
-        ),
-    ),
-    ("throttle", "thermal_violation", expression(r"[Tt]hermal violations totaling [0-9.]{1,12}")),
-    ("throttle", "thermal_violation", expression(r"due to thermal violation in GPU (?P<gpu>[0-9]{1,4})")),
-    ("throttle", "thermal_violation", expression(r"Temperature [0-9]{1,4} of \D{1,30} (?P<gpu>[0-9]{1,4}) exceeded")),
-    (
-        "retired.pending",
-        "Yes",
-        expression(r"GPU (?P<gpu>[0-9]{1,4}) ha[sd] (?:uncorrectable )?memory errors and row rem"),
-    ),
-    ("retired.pending", "Yes", expression(r"pending retired page has been detected in GPU (?P<gpu>[0-9]{1,4})")),
-    (
-        "remapped.failure",
-        "Yes",
-        expression(r"GPU (?P<gpu>[0-9]{1,4}) had uncorrectable memory errors and row remapping failed"),
-    ),
-    (
-        "ecc.uncorrected",
-        "",
-        expression(r"Detected (?P<value>[0-9]{1,9}) volatile double-bit ECC error.{0,6} in GPU (?P<gpu>[0-9]{1,4})"),
-    ),
-    ("persistence", "Off", expression(r"Persistence mode for GPU (?P<gpu>[0-9]{1,4}) is disabled")),
-    ("link.inactive", "", expression(r"GPU (?P<gpu>[0-9]{1,4})'s NvLink link (?P<value>[0-9]{1,3}) is currently down")),
-    ("health", "Reset", expression(r"GPU (?P<gpu>[0-9]{1,4}) requires a reset to recover from a fault")),
-    ("health", "Reboot", expression(r"GPU (?P<gpu>[0-9]{1,4}) fault may have left the OS in an inconsistent state")),
-)
-"""What DCGM says of a device, and the reading that it amounts to."""
-OPENINGS = (
-    *("ermal violations totaling", "due to thermal violation in GPU", "exceeded user-specified maximum"),
-    *("row remappings are pending", "row remapping failed", "pending retired page has been", "volatile double-bit ECC"),
-    *("s NvLink link ", "requires a reset to recover", "left the OS in an inconsistent state"),
-)
+HEAT = expression(r"GPU ([0-9]{1,4}) (?:There were )?[Tt]hermal violations totaling")
+PENDING = expression(r"GPU ([0-9]{1,4}) ha[sd] (?:uncorrectable )?memory errors and row remappings are pending")
 
 
 @probe(
     "dcgmi/diag",
     tells=(Reading, Text),
-    recognise=Recognise(
-        literals=("| Diagnostic ", " - GPU", " - All ", "| Warning  ", "| Error  "), pattern=HEAD, lines=400
-    ),
+    recognise=Recognise(literals=("| Diagnostic ", " - GPU", " - All "), pattern=HEAD, lines=400),
 )
 def dcgmi_diag(capture: Capture) -> Iterator[Fact]:
     """Each test that failed, and the warnings that are known."""
@@ -112,23 +68,6 @@ def _failed(capture: Capture, line: Line, test: str, devices: str) -> Iterator[F
 
 def _sayings(capture: Capture, line: Line, said: str) -> Iterator[Fact]:
     words = " ".join(said.split())
-    told: set[str] = set()
-    for name, value, pattern in SAID:
-        if name not in told and (found := pattern.search(words)):
-            told.add(name)
-            read = found.groupdict()
-            index = int(read["gpu"]) if read.get("gpu") else None
-            given = value or read.get("value") or ""
-            yield Reading(origin=capture.origin(line), name=name, value=given, vendor="nvidia", index=index)
-
-
-@probe(
-    "dcgmi/said",
-    tells=(Reading,),
-    recognise=Recognise(literals=OPENINGS, pattern="|".join(OPENINGS), each=True, lines=20),
-)
-def dcgmi_said(capture: Capture) -> Iterator[Fact]:
-    """What DCGM says in lines that no table broke: `dcgmi health`, JSON, the log of its engine."""
-    for line in capture.lines():
-        if line.text.count("|") < 3:
-            yield from _sayings(capture, line, line.text)
+    for pattern, name, value in ((HEAT, "throttle", "thermal_violation"), (PENDING, "retired.pending", "Yes")):
+        if found := pattern.search(words):
+            yield Reading(origin=capture.origin(line), name=name, value=value, vendor="nvidia", index=int(found[1]))

@@ -60,12 +60,6 @@ XID = """\
 [6781741.548779] NVRM: Xid (PCI:0000:91:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
 [6781741.548783] NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
 """
-CALLS = """\
-Feb 17 08:02:06 station kernel: NVRM: _issueRpcAndWait: rpcSendMessage failed with status 0x0000000f for fn 76!
-Feb 17 08:02:35 station kernel: NVRM: nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus \
-[NV_ERR_GPU_IS_LOST] (0x0000000F) returned from rmStatus @ kernel_ce_gv100.c:106
-"""
-MONITOR = '"message": "XID 79(GPU has fallen off the bus) detected on PCI:0000:04:00"\n'
 MEMORY = """\
 [Fri Aug  9 13:32:56 2024] NVRM: Xid (PCI:0000:00:08): 94, pid='<unknown>', name=<unknown>, Contained: SM (0x1). \
 RST: No, D-RST: No
@@ -140,13 +134,11 @@ LISTED = """\
     sources=(
         CATALOGUE,
         "https://github.com/JosephKJ/OWOD/issues/81",
-        "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/688",
         "https://github.com/NVIDIA/NVSentinel/issues/155",
         "https://github.com/leptonai/gpud/pull/46",
     ),
     explains=(
         *("nvidia/driver-silent", "nvidia/no-device-came-up", "nvidia/switch-error", "nvidia/nvlink-error"),
-        "nvidia/recovery-action-pending",
         *(
             "device/driver-does-not-attach",
             "device/missing-from-tool",
@@ -154,7 +146,7 @@ LISTED = """\
             "engine/more-ranks-than-devices",
         ),
     ),
-    fires=(TOOL, UNKNOWN_ERROR, KERNEL, XID, CALLS, MONITOR),
+    fires=(TOOL, UNKNOWN_ERROR, KERNEL, XID),
     silent=(MEMORY, LISTED),
 )
 def device_lost(facts: Facts) -> Iterator[Answer]:

@@ -29,8 +29,8 @@ SAID = (
         "cuda-error",
         "802",
         expression(
-            r"(?:[Ee]rror|(?i:cuda)|-> ?).{0,200}system not yet initialized|\bcudaErrorSystemNotReady\b|"
-            r"\bCUDA_ERROR_SYSTEM_NOT_READY\b|library init failure: 802\b|cudaGetDeviceCount returned 802\b"
+            r"(?:[Ee]rror|CUDA|cuda).{0,200}system not yet initialized|\bcudaErrorSystemNotReady\b|"
+            r"\bCUDA_ERROR_SYSTEM_NOT_READY\b"
         ),
     ),
 )
@@ -43,7 +43,6 @@ SAID = (
         (
             *("fabric manager NVIDIA GPU driver interface version", "NV_WARN_NOTHING_TO_DO"),
             *("system not yet initialized", "cudaErrorSystemNotReady", "CUDA_ERROR_SYSTEM_NOT_READY"),
-            *("library init failure: 802", "cudaGetDeviceCount returned 802"),
         ),
         "|".join(words.pattern for _, _, words in SAID),
         each=True,

@@ -136,12 +136,7 @@ EIGHT = "".join(
         "https://github.com/NVIDIA/gpu-operator/issues/356",
         "https://github.com/NVIDIA/gpu-operator/issues/610",
     ),
-    explains=(
-        "nvidia/fabric-manager-fails",
-        "nvidia/fabric-not-registered",
-        "nvidia/system-not-initialized",
-        "torch/device-unavailable",
-    ),
+    explains=("nvidia/fabric-not-registered", "nvidia/system-not-initialized", "torch/device-unavailable"),
     fires=(SWITCHES + FAILED, EIGHT + INACTIVE),
     silent=(SWITCHES + RUNNING, GEFORCE, EIGHT.replace("80GB HBM3", "PCIe") + INACTIVE),
 )

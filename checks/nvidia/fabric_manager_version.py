@@ -104,10 +104,7 @@ $ systemctl status nvidia-fabricmanager
         "https://github.com/NVIDIA/gpu-driver-container/issues/735",
         "https://github.com/akash-network/website/pull/632",
     ),
-    explains=(
-        *("nvidia/fabric-manager-down", "nvidia/fabric-manager-fails", "nvidia/fabric-not-registered"),
-        "nvidia/system-not-initialized",
-    ),
+    explains=("nvidia/fabric-manager-down", "nvidia/fabric-not-registered", "nvidia/system-not-initialized"),
     fires=(MISMATCH, CONTAINER),
     silent=(STARTED,),
 )

@@ -104,6 +104,7 @@ QUIET = """\
         ),
     ),
     sources=(CATALOGUE, FLAGS, "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/446"),
+    explains=("nvidia/gsp-timeout", "nvidia/xid-fatal"),
     fires=(RESET,),
     silent=(QUIET,),
 )

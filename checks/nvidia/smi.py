@@ -248,26 +248,3 @@ def _process(words: list[str]) -> tuple[int, int, str, float | None] | None:
     memory = PROCESS_MEMORY.fullmatch(rest[-1]) if rest else None
     name = rest[:-1] if memory or rest[-1:] == ["N/A"] else rest
     return int(words[0]), int(words[start]), " ".join(name), float(memory[1]) if memory else None
-
-
-@probe(
-    "nvidia-smi/row",
-    tells=(Reading,),
-    recognise=Recognise(
-        literals=("NVIDIA-SMI", "Bus-Id", ERROR, "GPU is lost"),
-        pattern=rf"NVIDIA-SMI|Bus-Id|\|.{{0,80}}(?:{ERROR}|GPU is lost).{{0,80}}\|",
-        each=True,
-        lines=60,
-    ),
-)
-def nvidia_smi_row(capture: Capture) -> Iterator[Fact]:
-    """Rows of the table that stand by themselves and in which the tool shows no state but an error."""
-    if any(sign in line.text for line in capture.lines() for sign in ("NVIDIA-SMI", "Bus-Id")):
-        return
-    lost = any("GPU is lost" in line.text for line in capture.lines())
-    for line in capture.lines():
-        words = line.text.replace("|", " ").split()
-        address = next(filter(None, map(pci_address, words)), "")
-        if lost or words.count(ERROR) > 2:
-            yield _reading(capture, line, ("health", "GPU is lost" if lost else ERROR, ""), None, address)
-            return

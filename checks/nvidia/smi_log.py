@@ -110,19 +110,6 @@ MARKS = {
 """Parts that tell nothing where all is well: that they were there is told by a mark."""
 
 
-HEADS = ("NVSMI LOG", "Attached GPUs")
-SLOWDOWNS = ("HW Slowdown", "HW Thermal Slowdown", "HW Power Brake Slowdown", "SW Thermal Slowdown")
-PART_SIGNS = (
-    *("Clocks Throttle Reasons", "Clocks Event Reasons", *SLOWDOWNS, "Fabric", "ClusterUUID", "Remapped Rows"),
-    *("Remapping Failure Occurred", "Pending Page Blacklist", "GPU Recovery Action", "Reset Required"),
-)
-PART = expression(r"^\W{0,40}(\w[\w ]{2,40}?)\s{0,60}: (\S[^:]{0,60}?)\s*$")
-
-
-def _alone(sign: str) -> str:
-    return rf"^\W{{0,40}}{sign}\s*(?::|$)"
-
-
 class Leaf(NamedTuple):
     """A value of the tree, where it stands in it, and its line."""
 
@@ -249,48 +236,6 @@ def nvidia_smi_xml(capture: Capture) -> Iterator[Fact]:
     """What `nvidia-smi -q -x` prints, whether or not the end of it was cut."""
     if not any("<!ENTITY" in line.text for line in capture.lines()):
         yield from _read(capture, _xml(capture))
-
-
-@probe(
-    "nvidia-smi/log-part",
-    tells=(Reading, Text),
-    recognise=Recognise(
-        literals=(*HEADS, *PART_SIGNS), pattern="|".join((*HEADS, *map(_alone, PART_SIGNS))), each=True, lines=400
-    ),
-)
-def nvidia_smi_log_part(capture: Capture) -> Iterator[Fact]:
-    """Lines of `nvidia-smi -q` that stand by themselves: of which device is told where its line is among them."""
-    if any(head in line.text for line in capture.lines() for head in HEADS):
-        return
-    section, address, told = "", "", set[tuple[str, str, str]]()
-    for line in capture.lines():
-        found = PART.match(line.text)
-        name, value = (found[1], found[2]) if found else (line.text.strip(), "")
-        if not value:
-            address = pci_address(name.removeprefix("GPU ")) or address
-            section = name
-            if name.endswith(" Reasons"):
-                yield Text(origin=capture.origin(line), kinds=("clock-reasons",))
-        for key, words in _part(section, name, value):
-            if (address, key, words) not in told:
-                told.add((address, key, words))
-                yield Reading(origin=capture.origin(line), name=key, value=words, vendor="nvidia", address=address)
-
-
-def _part(section: str, name: str, value: str) -> Iterator[tuple[str, str]]:
-    """The readings that a line by itself amounts to."""
-    if name in SLOWDOWNS and value == "Active":
-        yield "throttle", name.lower().replace(" ", "_")
-    elif (section, name) == ("Fabric", "State") and value not in ABSENT:
-        yield "fabric.state", value
-    elif name == "Remapping Failure Occurred" and value in SURE:
-        yield "remapped.failure", value
-    elif value in SURE and (name == "Pending Page Blacklist" or (section, name) == ("Remapped Rows", "Pending")):
-        yield "retired.pending", value
-    elif name == "GPU Recovery Action" and value not in ABSENT:
-        yield "health", value
-    elif (name, value) == ("Reset Required", "Yes"):
-        yield "health", "Reset Required"
 
 
 def _log(capture: Capture) -> Iterator[Leaf]:

@@ -44,11 +44,6 @@ STOPPED = """\
 [Wed Jul 31 23:14:18 2024] NVRM: Xid (PCI:0000:00:05): 43, pid=1045242, name=pt_main_thread, Ch 00000008
 [Wed Jul 31 23:15:26 2024] NVRM: Xid (PCI:0000:00:05): 43, pid=1084984, name=pt_main_thread, Ch 00000008
 """
-PLUGIN = """\
-2020/08/10 19:09:42 XidCriticalError: Xid=69 on Device=GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8, the device will go \
-unhealthy.
-"""
-EXPORTER = 'DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="GPU-aaa"} 31\n'
 OFF_THE_BUS = (
     "[6781741.548779] NVRM: Xid (PCI:0000:91:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 )
@@ -116,11 +111,8 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
         "https://github.com/vllm-project/vllm/issues/5901",
         "https://github.com/pytorch/pytorch/issues/51382",
         "https://github.com/akash-network/support/issues/244",
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/189",
-        "https://github.com/netdata/netdata",
     ),
-    explains=("nvidia/recovery-action-pending",),
-    fires=(OUT_OF_RANGE, MMU_FAULT, STOPPED, PLUGIN, EXPORTER),
+    fires=(OUT_OF_RANGE, MMU_FAULT, STOPPED),
     silent=(OFF_THE_BUS, KILLED),
 )
 def xid_application(facts: Facts) -> Iterator[Answer]:

@@ -3,8 +3,7 @@
 ## What it finds
 Xid events for which NVIDIA's catalogue names a reset, a restart or service as the immediate action: one finding for
 each device and code, with how often. Those of NVLink, of the GSP, of memory that could not be repaired, of a device
-that is lost, and the announcement 154 have checks of their own. A context switch that timed out (109) after a program
-made the same device fault, or after its GSP fell silent, follows from that and is not told.
+that is lost, and the announcement 154 have checks of their own.
 
 ## Why it matters
 Jobs on that device fail or hang until the action was taken; one that comes back after it points at the hardware.
@@ -44,10 +43,8 @@ BLAMED_ZH = {
 REBOOT = "(Node Reboot Required)"
 OWN = {"64", "74", "79", "119", "120", *map(str, range(144, 151))}
 """Codes that have a check of their own."""
-CONTEXT_SWITCH = "109"
-GSP = ("119", "120")
 
-SWITCH_ALONE = """\
+CONTEXT_SWITCH = """\
 [Fri Aug 30 11:43:14 2024] NVRM: Xid (PCI:0000:cb:00): 109, pid=1797828, name=pt_main_thread, Ch 00000008, \
 errorString CTX SWITCH TIMEOUT, Info 0x58005
 """
@@ -58,12 +55,6 @@ detected on GPU in the framebuffer at physAddr 0x7fdf0de80 partition 5, subparti
 PROGRAM = """\
 [93297.027938] NVRM: Xid (PCI:0000:43:00): 13, pid='<unknown>', name=<unknown>, Graphics Exception: ESR \
 0x52e7b0=0x101000e 0x52e7b4=0x4 0x52e7a8=0xc81eb60 0x52e7ac=0x1174
-"""
-AFTER_PROGRAM = """\
-[Fri Aug 30 11:43:09 2024] NVRM: Xid (PCI:0000:cb:00): 13, pid='<unknown>', name=<unknown>, Graphics SM Warp \
-Exception on (GPC 7, TPC 7, SM 0): Illegal Instruction Parameter
-[Fri Aug 30 11:43:14 2024] NVRM: Xid (PCI:0000:cb:00): 109, pid=1797828, name=pt_main_thread, Ch 00000008, \
-errorString CTX SWITCH TIMEOUT, Info 0x58005
 """
 QUIET = """\
 [   38.174242] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.195.03  Release Build  \
@@ -138,39 +129,21 @@ QUIET = """\
         "https://github.com/leptonai/gpud/pull/46",
         "https://github.com/NVIDIA/gpu-operator/issues/1146",
     ),
-    explains=("nvidia/recovery-action-pending",),
-    fires=(SWITCH_ALONE, DOUBLE_BIT),
-    silent=(PROGRAM, AFTER_PROGRAM, QUIET),
+    fires=(CONTEXT_SWITCH, DOUBLE_BIT),
+    silent=(PROGRAM, QUIET),
 )
 def xid_fatal(facts: Facts) -> Iterator[Answer]:
     """Look up each code in the vendor's catalogue."""
     rows = {one.code: one for one in facts.all(EventCode) if one.kind == "xid" and one.fatal}
     rebooting = _rebooting(facts)
     told: dict[tuple[str, bool], list[HardwareEvent]] = {}
-    following = _following(facts)
     for event in facts.all(HardwareEvent):
-        if event.kind == "xid" and event.code in rows and event.code not in OWN and event not in following:
+        if event.kind == "xid" and event.code in rows and event.code not in OWN:
             told.setdefault((event.code, event.address in rebooting), []).append(event)
     for (code, reboot), events in told.items():
         yield _finding(facts, rows[code], events, "reboot" if reboot else rows[code].action)
     if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
-
-
-def _following(facts: Facts) -> list[HardwareEvent]:
-    """The context switches that timed out after a program made the device fault, or after its GSP fell silent."""
-    causes = {one.code for one in facts.all(EventCode) if one.kind == "xid" and one.blames == "application"}
-    events = sorted(facts.all(HardwareEvent), key=lambda one: one.origin.line)
-    before: set[str] = set()
-    found = []
-    for event in events:
-        if event.kind == "gsp-timeout":
-            before |= {one.address for one in events}
-        elif event.kind == "xid" and event.code in {*causes, *GSP}:
-            before.add(event.address)
-        elif (event.kind, event.code) == ("xid", CONTEXT_SWITCH) and event.address in before:
-            found.append(event)
-    return found
 
 
 def _rebooting(facts: Facts) -> set[str]:

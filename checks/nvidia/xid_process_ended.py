@@ -96,7 +96,6 @@ PROGRAM = """\
         ),
     ),
     sources=(CATALOGUE, "https://github.com/akash-network/support/issues/244"),
-    explains=("nvidia/recovery-action-pending",),
     fires=(CONTAINED, CONTAINED_BARE),
     silent=(PROGRAM,),
 )
