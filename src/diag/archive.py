@@ -13,9 +13,11 @@ import tarfile
 import tempfile
 import weakref
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from lzma import LZMAError
 from pathlib import Path
 from typing import IO
 
@@ -36,7 +38,7 @@ LEFT_FREE = 2**30
 MEMBERS_CAP = 10_000
 PIECE = 2**20
 PACKINGS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ", "lzma"))
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, NotImplementedError)
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, ValueError)
 
 
 class NoTexts(DiagError):

@@ -15,7 +15,7 @@ from diag.capture import QUOTE_CAP, Capture
 from diag.facts import Origin
 from diag.text import Line, message
 
-LINES_CAP = 20_000
+LINES_CAP = 5_000
 """Lines of a text that are looked at."""
 ERRORS_CAP, TEMPLATES_CAP = 5, 8
 WIDTH = 240
@@ -79,7 +79,7 @@ def _templates(texts: Iterable[Capture]) -> list[Excerpt]:
     """The templates that the lines follow, the most frequent first (Drain)."""
     from drain3.drain import Drain  # not above: few texts are not explained
 
-    miner = Drain(max_clusters=1_000, max_children=50)
+    miner = Drain(max_clusters=200, max_children=50)
     first: dict[int, tuple[str, int]] = {}
     for text in texts:
         for line in _lines(text):

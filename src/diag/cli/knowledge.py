@@ -21,6 +21,8 @@ from diag.selftest import proved
 
 WEIGHTS = (("id", 4), ("title", 4), ("symptom", 2), ("cause", 1), ("fix", 1))
 """Parts of an entry, and how much a word found there counts."""
+ENTRY_CAP = 2**20
+"""Bytes of the longest entry file."""
 SKELETON = """\
 title:
   en: (the fault in one sentence, in the present tense)
@@ -152,6 +154,8 @@ def linted(files: Sequence[Path], roots: Sequence[Path]) -> int:
     complaints = [f"not loaded: {one.where}: {one.error}" for one in loaded.broken if not files]
     checked = 0
     for path in files:
+        if path.exists() and (not path.is_file() or path.stat().st_size > ENTRY_CAP):
+            raise DiagError(f"{path} is no entry: it is no regular file, or longer than {ENTRY_CAP >> 20} MiB")
         try:
             check = kb.load(Documents(None).read(path), _slug(path))
         except Exception as error:  # whatever is wrong with a file is what is asked

@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 def render(report: Report, look: Look) -> str:
     """The report as lines."""
-    rows = [Row(plain(row.head), plain(row.text), *row[2:]) for row in _rows(report)]
+    rows = [Row(plain(row.head), plain(row.text).replace("\r", " "), *row[2:]) for row in _rows(report)]
     if look.width or look.colour:
         return _painted(rows, look)
     return "".join(f"{row.head}{row.text}".rstrip() + "\n" for row in rows)
