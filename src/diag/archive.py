@@ -6,7 +6,6 @@ text, is an archive itself or does not fit is named in `broken` and not followed
 
 from __future__ import annotations
 
-import importlib
 import io
 import shutil
 import tarfile
@@ -21,7 +20,7 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import IO
 
-from diag import text
+from diag import bundle, text
 from diag.capture import Capture, InFile
 from diag.errors import DiagError
 from diag.finding import Broken
@@ -36,8 +35,6 @@ UNPACKED_CAP = 8 * 2**30
 LEFT_FREE = 2**30
 """Bytes that are left free where temporary files lie."""
 MEMBERS_CAP = 10_000
-PIECE = 2**20
-PACKINGS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ", "lzma"))
 DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, ValueError)
 
 
@@ -133,11 +130,7 @@ def _members(path: Path, broken: list[Broken]) -> Iterator[tuple[str, IO[bytes]]
 
 
 def _unpacked(path: Path) -> IO[bytes]:
-    with path.open("rb") as file:
-        start = file.read(6)
-    module = next((module for sign, module in PACKINGS if start.startswith(sign)), "")
-    opened: IO[bytes] = importlib.import_module(module).open(path) if module else path.open("rb")
-    return opened
+    return bundle.unpacked(path) or path.open("rb")
 
 
 def _text(name: str, stream: IO[bytes], spool: _Spool, broken: list[Broken]) -> Capture | None:
@@ -145,7 +138,7 @@ def _text(name: str, stream: IO[bytes], spool: _Spool, broken: list[Broken]) -> 
     head = stream.read(8192)
     mark, encoding = text.encoding_of(head[: text.MARK_BYTES])
     problem = ""
-    if head.count(0) * 100 > len(head) and encoding == "utf-8":
+    if text.is_binary(head):
         problem = "it is no text"
     if head.startswith(ARCHIVES):
         problem = "it is an archive itself"
@@ -165,4 +158,4 @@ def _text(name: str, stream: IO[bytes], spool: _Spool, broken: list[Broken]) -> 
 
 def _utf8(head: bytes, stream: IO[bytes], encoding: str) -> Iterable[bytes]:
     yield head if encoding == "utf-8" else head.decode(encoding, "backslashreplace").encode()
-    yield from iter(lambda: stream.read(PIECE), b"") if encoding == "utf-8" else text.utf8(stream, encoding)
+    yield from iter(lambda: stream.read(text.BLOCK), b"") if encoding == "utf-8" else text.utf8(stream, encoding)

@@ -32,6 +32,7 @@ MEMBER_CAP = 64 * 2**20
 TOTAL_CAP = 256 * 2**20
 MEMBERS_CAP = 10_000
 STREAM_CAP = TOTAL_CAP + 64 * 2**20
+PACKINGS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ", "lzma"))
 DAMAGED = (tarfile.TarError, EOFError, OSError)
 
 
@@ -188,13 +189,20 @@ def _members(path: Path, refused: list[Broken]) -> Iterator[tuple[str, bytes]]:
 
 
 def _unpacked(path: Path) -> IO[bytes]:
+    if opened := unpacked(path):
+        return opened
+    raise OSError("not a .tar.gz")
+
+
+def unpacked(path: Path) -> IO[bytes] | None:
+    """What a file is packed from, as it is read; None for one that is not packed."""
     with path.open("rb") as file:
         start = file.read(6)
-    for sign, module in ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ", "lzma")):
+    for sign, module in PACKINGS:
         if start.startswith(sign):
             opened: IO[bytes] = importlib.import_module(module).open(path)
             return opened
-    raise OSError("not a .tar.gz")
+    return None
 
 
 def _problem(member: tarfile.TarInfo, number: int, total: int, again: bool) -> str:

@@ -16,9 +16,14 @@ DIGEST = 16
 """Bytes before what is kept that tell whether it is whole."""
 
 
-def place(folder: Path | None, kind: str, roots: Iterable[Path]) -> Path | None:
-    """The file for what of some kind is kept of these roots, None where there is no folder."""
-    named = "\0".join(map(os.path.abspath, roots)).encode("utf-8", "surrogateescape")
+def place(folder: Path | None, kind: str, roots: Iterable[Path], *, whole: bool = True) -> Path | None:
+    """The file for what of some kind is kept of these roots, None where there is no folder.
+
+    What is kept of a part of them has a file of its own: it must not take the place of the whole.
+    """
+    named = "\0".join((*map(os.path.abspath, roots), *(() if whole else ("", "part")))).encode(
+        "utf-8", "surrogateescape"
+    )
     return folder / f"{kind}-{hashlib.blake2b(named, digest_size=8).hexdigest()}.cache" if folder else None
 
 

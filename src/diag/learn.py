@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.errors import PASSING
-from diag.facts import Accelerator, Fact, Facts, How, Reference, Unavailable, Vendor
+from diag.facts import Accelerator, Fact, Facts, How, Reference, Sighting, Unavailable, Vendor
 from diag.finding import Broken
 from diag.plugins import Loaded
 from diag.probe import Probe
+from diag.scan import Scanned
 from diag.scopes import scoped
 from diag.sections import sections
 from diag.sightings import sightings
@@ -73,7 +74,7 @@ class _Reader:
     def own(self, capture: Capture) -> Iterator[Fact]:
         """What a probe tells of its own text, and what entries ask about in it."""
         yield from self.read(self.loaded.probes[key_of(capture)], capture)
-        yield from sightings(capture, self.loaded.signatures.find(capture.body), self.loaded.checks.values(), ())
+        yield from self.sighted(capture, self.loaded.signatures.find(capture.body), ())
 
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:
         """What is told of the texts to be searched: where there are several, each is about machines of its own."""
@@ -82,7 +83,12 @@ class _Reader:
             scanned, name = self.loaded.signatures.find(capture.body), capture.key if several else ""
             told = list(scoped(sections(capture, scanned, self.probes), self.read, name))
             yield from told
-            yield from sightings(replace(capture, scope=name), scanned, self.loaded.checks.values(), told)
+            yield from self.sighted(replace(capture, scope=name), scanned, told)
+
+    def sighted(self, capture: Capture, scanned: Scanned, told: Sequence[Fact]) -> Iterator[Sighting]:
+        """What the checks hear of a text that ask about a literal in it."""
+        asking = {check.id: check for literal in scanned.hits for check in self.loaded.asking.get(literal, ())}
+        return sightings(capture, scanned, asking.values(), told)
 
     def read(self, probe: Probe, capture: Capture) -> list[Fact]:
         """What the probe tells of a capture; nothing told is a fact, too."""

@@ -61,8 +61,16 @@ class Loaded:
     @cached_property
     def signatures(self) -> Signatures:
         """What every text is searched for: the literals of all probes and all symptoms."""
-        symptoms = (one for check in self.checks.values() if check.symptoms for one in check.symptoms.literals)
-        return Signatures((*symptoms, *literals(self.probes.values())), self.kept)
+        return Signatures((*self.asking, *literals(self.probes.values())), self.kept)
+
+    @cached_property
+    def asking(self) -> Mapping[str, list[Check]]:
+        """The checks that want to hear of a line with a literal, by the literal."""
+        asking: dict[str, list[Check]] = {}
+        for check in self.checks.values():
+            for one in check.symptoms.literals if check.symptoms else ():
+                asking.setdefault(one, []).append(check)
+        return asking
 
     @cached_property
     def tellers(self) -> Mapping[type[Fact], list[str]]:
@@ -147,8 +155,8 @@ class Shelf:
         self._overlays: list[tuple[Path, str]] = []
         self._overlaid: set[str] = set()
         self._wanted = wanted
-        self._scan = place(cache, "scan", folders)
-        self._documents = Documents(place(cache, "kb", folders))
+        self._scan = place(cache, "scan", folders, whole=wanted is None)
+        self._documents = Documents(place(cache, "kb", folders, whole=wanted is None))
         self._opened = [self._open(root, f"diag_root_{number}") for number, root in enumerate(folders)]
 
     def loaded(self) -> Loaded:

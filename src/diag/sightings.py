@@ -38,7 +38,7 @@ def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told:
     """The lines of a text that match a symptom; `told` are the facts by whose lines a machine is told apart."""
     wanted: dict[tuple[str, int], tuple[Span, Line, str, dict[str, str], _Alike]] = {}
     for check in checks:
-        if check.symptoms and any(one in scanned.hits for one in check.symptoms.literals):
+        if check.symptoms:
             within = check.symptoms.within
             for alike in _alike(check.symptoms.any, scanned).values():
                 for line, says, values in alike.lines:

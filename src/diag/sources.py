@@ -282,9 +282,9 @@ def paste(path: Path, name: str = "", deadline: float | None = None) -> Paste:
         raise DiagError(f"cannot read {path}: {error.strerror or error}") from error
     if REPORT in start[:200]:
         raise DiagError(f"{path} is a report that diag wrote: diag render {path}")
-    mark, encoding = text.encoding_of(start[: text.MARK_BYTES])
-    if start.count(0) * 100 > len(start) and encoding == "utf-8":
+    if text.is_binary(start):
         raise DiagError(f"{path} is neither a text nor a bundle")
+    mark, encoding = text.encoding_of(start[: text.MARK_BYTES])
     if encoding == "utf-8":
         return Paste(name, bounded(InFile(lambda: path.open("rb", buffering=0)), deadline))
     with path.open("rb") as file:
@@ -314,7 +314,7 @@ def piped(stream: IO[bytes], deadline: float | None = None, name: str = "stdin")
     if len(start) <= STDIN_HELD:
         return Paste(name, bounded(Held(text.decode(start)), deadline))
     mark, encoding = text.encoding_of(start[: text.MARK_BYTES])
-    spool = _spooled(chain((start,), iter(lambda: stream.read(2**20), b"")), name)
+    spool = _spooled(chain((start,), iter(lambda: stream.read(text.BLOCK), b"")), name)
     if encoding != "utf-8":
         spool.seek(mark)
         spool = _spooled(text.utf8(spool, encoding), name)

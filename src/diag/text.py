@@ -154,6 +154,11 @@ def encoding_of(start: bytes) -> tuple[int, str]:
     return next(((len(mark), name) for mark, name in MARKS if start.startswith(mark)), (0, "utf-8"))
 
 
+def is_binary(start: bytes) -> bool:
+    """Whether what begins so is no text: more than one byte in a hundred is none of a character."""
+    return start.count(0) * 100 > len(start) and encoding_of(start[:MARK_BYTES])[1] == "utf-8"
+
+
 def split(text: str, first: int = 1) -> Iterator[Line]:
     """The lines of a text, split at line feeds alone, so that the numbers are those an editor shows."""
     for number, line in enumerate(text.split("\n"), first):
