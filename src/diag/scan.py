@@ -200,14 +200,3 @@ class _Search:
                 left = (id for id in range(first, end) if len(self.lines.get(id, ())) < HITS_CAP)
                 self.databases[place] = _compiled(self.literals, left)
         self.wasted, self.full = 0, set()
-
-
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans with those that touch or overlap made one."""
-    result: list[Span] = []
-    for span in sorted(spans):
-        if result and span.first <= result[-1].last + 1:
-            result[-1] = Span(result[-1].first, max(result[-1].last, span.last))
-        else:
-            result.append(span)
-    return result

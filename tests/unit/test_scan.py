@@ -68,10 +68,6 @@ def test_spans_may_overlap_and_end_behind_the_text():
     assert Span(50, 60) not in cuts
 
 
-def test_spans_that_touch_are_merged():
-    assert scan.merged([Span(5, 6), Span(1, 2), Span(3, 4), Span(9, 9)]) == [Span(1, 6), Span(9, 9)]
-
-
 @pytest.fixture(autouse=True)
 def _forgotten():
     scan._kept.cache_clear()
