@@ -68,7 +68,8 @@ LITERALS = (
         "Hardware",
     ),
     *("vLLM", "vllm", "SGLang", "sglang", "Platform", "Python", "python", "transformers", "Transformers"),
-    *("umpy version", "uggingface_hub", "afetensors version", "ccelerate version", "accelerate", "triton", "diffusers"),
+    *("umpy version", "uggingface_hub", "afetensors version", "ccelerate version", "ccelerate` version"),
+    *("accelerate", "triton", "diffusers"),
     *("显卡", "驱动", "系统", "型号", "硬件", "加速卡"),
 )
 OF_HANDS = ("gpu", "gpus", "torch", "driver", "显卡", "显卡型号", "gpu型号", "驱动", "显卡驱动")

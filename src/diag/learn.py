@@ -19,7 +19,7 @@ from diag.finding import Broken
 from diag.plugins import Loaded
 from diag.probe import Probe
 from diag.scan import Scanned
-from diag.scopes import scoped
+from diag.scopes import Told, scoped
 from diag.sections import sections
 from diag.sightings import sightings
 from diag.transcript import REFUSAL
@@ -82,10 +82,10 @@ class _Reader:
         for capture in texts:
             scanned, name = self.loaded.signatures.find(capture.body), capture.key if several else ""
             told = list(scoped(sections(capture, scanned, self.probes), self.read, name))
-            yield from told
+            yield from (fact for one in told for fact in one.facts)
             yield from self.sighted(replace(capture, scope=name), scanned, told)
 
-    def sighted(self, capture: Capture, scanned: Scanned, told: Sequence[Fact]) -> Iterator[Sighting]:
+    def sighted(self, capture: Capture, scanned: Scanned, told: Sequence[Told]) -> Iterator[Sighting]:
         """What the checks hear of a text that ask about a literal in it."""
         asking = {check.id: check for literal in scanned.hits for check in self.loaded.asking.get(literal, ())}
         return sightings(capture, scanned, asking.values(), told)

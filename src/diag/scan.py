@@ -20,7 +20,7 @@ from msgspec import DecodeError, ValidationError, msgpack
 
 from diag import cache
 from diag.capture import Body
-from diag.text import LINE_CAP, LINE_PIECES, Block, Line, pieces
+from diag.text import LINE_CAP, LINE_PIECES, Block, Line, between, pieces
 
 HITS_CAP = 5_000
 """Lines kept for one literal: the first ones, since causes come before consequences."""
@@ -178,10 +178,10 @@ class _Search:
                 start, behind = block.rfind(b"\n", 0, end) + 1, block.find(b"\n", end)
                 behind = len(block) if behind < 0 else behind
                 number, counted = number + block.count(b"\n", counted, start), start
-                start = max(start, end - LINE_CAP // 2)
-                line = Line(number, shown(block[start : min(behind, start + LINE_CAP)]))
                 # Of a longer line than that, another hit is another piece.
-                behind = min(behind, start + LINE_CAP)
+                start = between(block, max(start, end - LINE_CAP // 2))
+                behind = between(block, min(behind, start + LINE_CAP))
+                line = Line(number, shown(block[start:behind]))
             if not lines or lines[-1] is not line:
                 lines.append(line)
         if self.wasted > WASTED_CAP:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from diag.capture import Capture
 from diag.facts import Fact, Host, Origin, Unavailable
@@ -20,25 +20,33 @@ Bare = tuple[type[Fact], dict[str, Any]]
 """What lasts of a fact, without the places it was read in."""
 
 
-def scoped(sections: Iterable[Section], read: Callable[[Probe, Capture], list[Fact]], name: str) -> Iterator[Fact]:
-    """The facts of a text's sections, each with the scope of the machine it is about.
+class Told(NamedTuple):
+    """What one section told: the line it begins at, the scope of the machine it is about, and the facts of it."""
+
+    first: int
+    scope: str
+    facts: list[Fact]
+
+
+def scoped(sections: Iterable[Section], read: Callable[[Probe, Capture], list[Fact]], name: str) -> Iterator[Told]:
+    """What a text's sections tell, each with the scope of the machine it is about.
 
     A single machine's is `name`. Of several, one whose host the prompt tells is named after it, which is a fact, too;
     the others are numbered.
     """
     machines = _Machines(name)
-    kept: list[tuple[_Machine, list[Fact]]] = []
+    kept: list[tuple[int, _Machine, list[Fact]]] = []
     for section in sections:
         if told := read(section.probe, section.part):
             machine = machines.of(section, told)
             machine.take(section, told)
-            kept.append((machine, told))
-    for machine, told in kept:
+            kept.append((section.first, machine, told))
+    for first, machine, told in kept:
         scope = machine.name if len(machines.all) > 1 else name
+        facts = [fact.of(scope) for fact in told]
         if scope and scope == machine.host:
-            yield Host(origin=Origin(capture=told[0].origin.capture, scope=scope), name=scope)
-        for fact in told:
-            yield fact.of(scope)
+            facts.insert(0, Host(origin=Origin(capture=told[0].origin.capture, scope=scope), name=scope))
+        yield Told(first, scope, facts)
 
 
 class _Machines:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 from diag.capture import QUOTE_CAP, Capture
 from diag.check import Check
-from diag.facts import Fact, Origin, Sighting
+from diag.facts import Origin, Sighting
 from diag.scan import Scanned, Span
+from diag.scopes import Told
 from diag.symptoms import literal, search
 from diag.text import Line, speaker
 
@@ -34,8 +35,8 @@ class _Alike:
     speakers: set[str] = field(default_factory=set)
 
 
-def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told: Sequence[Fact]) -> Iterator[Sighting]:
-    """The lines of a text that match a symptom; `told` are the facts by whose lines a machine is told apart."""
+def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told: Sequence[Told]) -> Iterator[Sighting]:
+    """The lines of a text that match a symptom; `told` are the sections by whose lines a machine is told apart."""
     wanted: dict[tuple[str, int], tuple[Span, Line, str, dict[str, str], _Alike]] = {}
     for check in checks:
         if check.symptoms:
@@ -46,8 +47,7 @@ def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told:
                     wanted.setdefault((check.id, line.number), (span, line, says, values, alike))
     cut = scanned.cut(span for span, *_ in wanted.values())
     for (rule, number), (span, line, says, values, alike) in sorted(wanted.items(), key=lambda one: one[0][1]):
-        before = (fact.origin.scope for fact in reversed(told) if fact.origin.line <= number)
-        scope = next(before, capture.scope)
+        scope = next((one.scope for one in reversed(told) if one.first <= number), capture.scope)
         yield Sighting(
             origin=Origin(capture=capture.key, line=number, quote=line.text.strip()[:QUOTE_CAP], scope=scope),
             rule=rule,

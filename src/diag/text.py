@@ -26,6 +26,8 @@ CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202
 and carriage return; soft hyphens, zero-width characters and marks of direction."""
 BLOCK = 2**20
 """Bytes of a block that is read and searched at a time."""
+CHARACTER = 4
+"""Bytes of the longest character in UTF-8."""
 LINE_PIECES = 128
 """Pieces after which the rest of a line without an end is passed over: eight million characters."""
 
@@ -247,7 +249,13 @@ def lines(blocks: Iterable[Block], show: Callable[[bytes], str]) -> Iterator[Lin
 def pieces(number: int, line: bytes, show: Callable[[bytes], str]) -> Iterator[Line]:
     """A line in pieces that are not too long, mostly one."""
     for at in range(0, len(line) or 1, LINE_CAP):
-        yield Line(number, show(line[at : at + LINE_CAP]))
+        yield Line(number, show(line[between(line, at) : between(line, at + LINE_CAP)]))
+
+
+def between(raw: bytes, at: int) -> int:
+    """The place at or before `at` where a character of UTF-8 begins; `at` itself where none is found."""
+    near = range(at, max(-1, at - CHARACTER), -1) if at < len(raw) else ()
+    return next((place for place in near if raw[place] & 0xC0 != 0x80), at)
 
 
 def shown(line: bytes) -> str:

@@ -53,6 +53,15 @@ def test_a_very_long_line_is_shown_around_its_hit():
     assert len(hits["needle"][0].text) <= text.LINE_CAP
 
 
+@pytest.mark.parametrize("before", range(4))
+def test_a_long_line_is_cut_between_characters(before):
+    content = "x" * before + "\u4e2d\U0001f600" * 10**5 + "needle" + "\ufffd" * 10**5
+    scanned = Signatures(["needle"]).find(Held(content))
+    shown = [scanned.hits["needle"][0].text, *(line.text for line in scanned.cut([Span(1, 1)])[Span(1, 1)])]
+    assert all(one in content for one in shown)
+    assert "".join(shown[1:]) == content
+
+
 def test_lines_come_without_the_marks_of_whoever_passed_them_on():
     quoted = Bare(Held("> needle\n> {}\nweb-1  | needle 2\n" + '{"log":"say \\"needle\\"\\n","stream":"stderr"}'))
     hits = Signatures(["needle"]).find(quoted).hits["needle"]

@@ -42,7 +42,7 @@ def test_two_reports() -> None:
 
 def test_a_finding_names_its_machine() -> None:
     found = examined(f"{LAPTOP}\n{SERVER}")
-    assert findings(found) == {"#1": [], "#2": ["torch/device-unavailable"]}
+    assert findings(found) == {"#1": [], "#2": ["torch/device-unavailable", "nvidia/wsl-devices-too-many"]}
     assert {one.scope for result in found.results for one in result.findings} == {"#2"}
     assert {one.origin.scope for result in found.results for f in result.findings for one in f.evidence} == {"#2"}
 
@@ -157,8 +157,9 @@ def test_scope_of_a_lone_section_is_given_where_it_must_be() -> None:
     probe = LOADED.probes["nvidia-smi"]
     part = examined(SMI_510).captures[0]
     section = Section(probe, part, 1, "", once=True)
-    facts = list(scoped([section], lambda probe, capture: list(probe.read(capture)), "log"))
-    assert {fact.origin.scope for fact in facts} == {"log"}
+    (told,) = scoped([section], lambda probe, capture: list(probe.read(capture)), "log")
+    assert told.scope == "log"
+    assert {fact.origin.scope for fact in told.facts} == {"log"}
 
 
 def test_a_symptom_outside_every_section_is_one_finding_about_none():
