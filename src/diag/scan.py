@@ -24,7 +24,7 @@ from diag.text import LINE_CAP, LINE_PIECES, Block, Line, between, pieces
 
 HITS_CAP = 5_000
 """Lines kept for one literal: the first ones, since causes come before consequences."""
-WASTED_CAP = 100_000
+WASTED_CAP = 20_000
 """Hits of literals that have all their lines after which the search goes on without them."""
 SHORT = 5
 """Characters below which a literal is short: such ones take longer, and are looked for in the beginning alone."""

@@ -24,7 +24,7 @@ ANSI_BYTES = re.compile(ANSI.pattern.encode())
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 """Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
 and carriage return; soft hyphens, zero-width characters and marks of direction."""
-BLOCK = 2**20
+BLOCK = 2**18
 """Bytes of a block that is read and searched at a time."""
 CHARACTER = 4
 """Bytes of the longest character in UTF-8."""
