@@ -22,7 +22,7 @@ from _measured import load
 
 from diag import plugins
 
-BLOCK = 2**20
+BLOCK = 2**18
 
 
 def hyperscan(literals: list[bytes]) -> Callable[[bytes], int]:

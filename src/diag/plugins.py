@@ -315,6 +315,11 @@ def _slug(path: Path, folder: Path) -> str:
     return "/".join(path.parts[len(folder.parts) :])[: -len(path.suffix)]
 
 
+def _line(error: BaseException) -> str:
+    """What went wrong with a file, in one line."""
+    return f"{type(error).__name__}: " + " ".join(str(error).split())[:300]
+
+
 def _files(folder: Path, suffix: str) -> list[Path]:
     hidden = ("_", ".")
     found: list[str] = []
