@@ -323,9 +323,9 @@ def _line(error: BaseException) -> str:
 def _files(folder: Path, suffix: str) -> list[Path]:
     hidden = ("_", ".")
     found: list[str] = []
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(hidden)]
-        found += [os.path.join(place, name) for name in files if name.endswith(suffix) and not name.startswith(hidden)]
+        found += [os.path.join(parent, name) for name in files if name.endswith(suffix) and not name.startswith(hidden)]
     return sorted(map(Path, filter(os.path.isfile, found)))
 
 

@@ -164,3 +164,11 @@ def test_a_new_entry_is_written_once_and_linted(tmp_path):
     done = run("lint", path)
     assert (done.returncode, done.stdout) == (0, "1 entries, 0 complaints\n")
     assert run("lint", path, tmp_path / "absent.yaml").returncode == 1
+
+
+@pytest.mark.parametrize(("form", "language"), [("terminal", "en"), ("markdown", "zh")])
+def test_a_consequence_is_told_to_be_one(form, language):
+    said = {"en": "a consequence of finding 1", "zh": "是第 1 项的后果"}[language]
+    shown = explain(REPORTS / "sampler-warmup-llmd-095.txt", "--format", form, "--lang", language).stdout.decode()
+    assert shown.count(said) == 1
+    assert shown.index("memory/sampler-warm-up-exhausted") < shown.index(said)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from diag.render.words import WORDS, judged, repeated, waiver
+from diag.render.words import WORDS, follows, judged, repeated, waiver
 from diag.report import Report
 from diag.text import plain
 
@@ -16,7 +16,12 @@ from diag.text import plain
 def render(report: Report, template: Path) -> str:
     """The report through one template; HTML is escaped, other formats use the filters `line`, `fence` and `flat`."""
     return _compiled(template).render(
-        report=report, words=WORDS[report.language], judged=judged(report), waiver=waiver, repeated=repeated
+        report=report,
+        words=WORDS[report.language],
+        judged=judged(report),
+        waiver=waiver,
+        follows=follows,
+        repeated=repeated,
     )
 
 

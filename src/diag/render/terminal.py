@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from diag.facts import MatrixVerdict
 from diag.render import Look
-from diag.render.words import WORDS, counted, judged, repeated, waiver
+from diag.render.words import WORDS, counted, follows, judged, repeated, waiver
 from diag.report import Report, ReportedFinding
 from diag.text import plain
 
@@ -61,7 +61,7 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row(f"  {words['ignored']}: ", ", ".join(report.ignored), STYLES["warning"])
     for finding in report.findings if report.command != "matrix suggest" else ():
         yield Row("", "")
-        yield from _finding(finding, report.language)
+        yield from _finding(finding, report)
     yield from _unexplained(report, words)
     for verdict in report.versions:
         yield Row("", "")
@@ -94,16 +94,16 @@ def _head(report: Report, words: dict[str, str]) -> Iterator[Row]:
         yield Row(f"{answer.upper()}  ", parts, style)
 
 
-def _finding(finding: ReportedFinding, language: str) -> Iterator[Row]:
-    words = WORDS[language]
+def _finding(finding: ReportedFinding, report: Report) -> Iterator[Row]:
+    words = WORDS[report.language]
     named = "" if finding.subject in finding.summary else finding.subject
     subject = " ".join(filter(None, (finding.scope, named)))
     head = f"{finding.rank}. {words[finding.severity]}: "
     yield Row(head, (f"[{subject}] " if subject else "") + finding.summary, STYLES[finding.severity], "bold")
     sure = f"{words['confidence']}: {words[finding.confidence]}"
     yield Row("   ", f"{finding.id} ({sure})", text_style=STYLES["faint"])
-    if waived := waiver(finding, language):
-        yield Row("   ", waived, text_style=STYLES["warning"])
+    for told in filter(None, (waiver(finding, report.language), follows(finding, report))):
+        yield Row("   ", told, text_style=STYLES["warning"])
     yield Row(f"   {words['because']}: ", finding.cause)
     for one in finding.evidence:
         where = f"{one.capture}:{one.line}" if one.line else one.capture

@@ -58,6 +58,7 @@ WORDS = {
         "open": "not answered",
         "untouched": "not judged",
         "ignored": "left out",
+        "follows": "a consequence of finding {rank}, which comes first",
         "waived": "waived until {until}: {reason}",
         "waiver ended": "its waiver ended on {until}: {reason}",
         "counted": "{count} waived",
@@ -127,6 +128,7 @@ WORDS = {
         "open": "未能回答",
         "untouched": "未判定",
         "ignored": "已排除的规则",
+        "follows": "是第 {rank} 项的后果，请先处理该项",
         "waived": "已豁免至 {until}：{reason}",
         "waiver ended": "豁免已于 {until} 到期：{reason}",
         "counted": "其中 {count} 项已豁免",
@@ -173,6 +175,16 @@ def waiver(finding: ReportedFinding, language: str) -> str:
     one = finding.waiver
     template = WORDS[language]["waiver ended" if one and one.ended else "waived"]
     return template.format(until=one.until, reason=one.reason) if one else ""
+
+
+def follows(finding: ReportedFinding, report: Report) -> str:
+    """Which finding it is a consequence of, empty where of none."""
+    causes = [
+        one.rank
+        for one in report.findings[: finding.rank - 1]
+        if finding.id in one.related and len({one.scope, finding.scope} - {""}) < 2
+    ]
+    return WORDS[report.language]["follows"].format(rank=causes[0]) if causes else ""
 
 
 def judged(report: Report) -> str:
