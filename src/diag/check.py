@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from diag.facts import Fact, Facts, Level
-from diag.finding import Finding, Fits, Remedy, Severity, Undecided, Value
+from diag.finding import Confidence, Finding, Fits, Remedy, Severity, Undecided, Value
 from diag.symptoms import Symptoms
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Check:
 
     `about` is the platform or component it concerns: where the machine is known to be something else the check is not
     applicable. `applies` may give a further reason why it is not. `needs` must be known, `uses` may be looked at.
-    `symptoms` are the lines of any text that the check wants to hear of. `explains` names the findings
+    `symptoms` are the lines of any text that the check wants to hear of, `reads` the kinds of text they stand in, and
+    `confidence` that of its findings where they do not say another. `explains` names the findings
     that are consequences of this one; one that is a `consequence` itself only says that something failed, and stands
     behind whatever names a cause. `verdict` is what a finding says of the versions of a machine, None for a check that
     is not about versions; `checked` is the day (ISO 8601) on which its sources were read for that, `ranges` the
@@ -59,6 +60,8 @@ class Check:
     uses: tuple[type[Fact], ...] = ()
     applies: Callable[[Facts], str] | None = None
     symptoms: Symptoms | None = None
+    reads: tuple[str, ...] = ()
+    confidence: Confidence = "high"
     explains: tuple[str, ...] = ()
     consequence: bool = False
     kind: RuleKind = "check"

@@ -185,6 +185,9 @@ def load(document: Document, slug: str) -> Check:
         run=partial(entry.run, slug),
         applies=partial(entry.not_applicable, slug),
         symptoms=entry.symptoms,
+        reads=entry.text,
+        confidence=entry.confidence,
+        ranges={entry.applies.component: (entry.applies.version,)} if entry.applies else {},
         **entry.stated("entry"),
     )
 

@@ -255,6 +255,16 @@ def kb_show(id: str, lang: str, root: tuple[Path, ...]) -> int:
     return knowledge.shown(id, lang, root)
 
 
+@knowledge.command("export")
+@click.argument("component", default="")
+@ROOT
+def kb_export(component: str, root: tuple[Path, ...]) -> int:
+    """Print the entries, or those of COMPONENT, as one JSON document with both languages and all vectors."""
+    from diag.cli import export
+
+    return export.run(component, root)
+
+
 @knowledge.command("new")
 @click.argument("id", metavar="ID")
 @click.option("--root", callback=place, metavar="DIR", help="The root to write into; without it the user's own.")
@@ -287,7 +297,7 @@ def selftest(root: tuple[Path, ...]) -> int:
 @app.command()
 @click.argument("document", metavar="DOCUMENT")
 def schema(document: str) -> int:
-    """Print the JSON Schema of a DOCUMENT: report, bundle or matrix."""
+    """Print the JSON Schema of a DOCUMENT: report, bundle, matrix or kb."""
     from diag.cli import catalogue
 
     return catalogue.schema(document)

@@ -66,10 +66,11 @@ def selftest(roots: Sequence[Path]) -> int:
 def schema(document: str) -> int:
     """The JSON Schema of a document."""
     from diag.bundle import Manifest
+    from diag.cli.export import Export
     from diag.cli.matrix import Document
     from diag.report import Report
 
-    models = {"report": Report, "bundle": Manifest, "matrix": Document}
+    models = {"report": Report, "bundle": Manifest, "matrix": Document, "kb": Export}
     if document not in models:
         raise DiagError(f"no document {document!r}; there are {', '.join(models)}")
     write(json.format(json.encode(json.schema(models[document])), indent=2).decode() + "\n")

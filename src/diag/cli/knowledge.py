@@ -65,13 +65,17 @@ def entries(loaded: Loaded) -> list[Check]:
 
 def listed(component: str, language: str, roots: Sequence[Path]) -> int:
     """One line for each entry of a component, or of all."""
-    loaded = load(Bounds(root=tuple(roots)))
+    _lines(of_component(load(Bounds(root=tuple(roots))), component), language)
+    return 0
+
+
+def of_component(loaded: Loaded, component: str) -> list[Check]:
+    """The entries of a component, or all where it is empty."""
     found = [one for one in entries(loaded) if one.id.startswith(f"{component}/" if component else "")]
     if not found:
         known = sorted({one.id.partition("/")[0] for one in entries(loaded)})
         raise DiagError(f"no component {component!r}; there are {', '.join(known)}")
-    _lines(found, language)
-    return 0
+    return found
 
 
 def searched(words: Sequence[str], language: str, roots: Sequence[Path]) -> int:
@@ -117,13 +121,17 @@ def shown(id: str, language: str, roots: Sequence[Path]) -> int:
 
 
 def _described(check: Check, language: str) -> Iterator[str]:
-    yield f"{check.id} ({check.severity}): {check.words[language]['title']}"
+    yield f"{check.id} ({check.severity}, confidence {check.confidence}): {check.words[language]['title']}"
     yield ""
     yield check.words[language]["cause"]
     yield ""
     if symptoms := check.symptoms:
+        yield f"in: {', '.join(check.reads)}"
+        yield from (f"versions: {name} {one}" for name, allowed in check.ranges.items() for one in allowed)
         yield from (f"a line that matches: {one}" for one in symptoms.any)
         yield from (f"with, {symptoms.within} lines around: {one}" for one in symptoms.contains)
+        if symptoms.contains_any:
+            yield f"with, {symptoms.within} lines around, one of: {', '.join(symptoms.contains_any)}"
         yield from (f"without: {one}" for one in symptoms.none)
     if check.consequence:
         yield "it says that something failed, not why"

@@ -63,7 +63,7 @@ def judge(loaded: Loaded, checks: Sequence[Check], *, language: str, today: dt.d
 def rows(loaded: Loaded) -> Tables:
     """All rows of reference, and what the known faults are about."""
     later: Iterable[Reference] = chain.from_iterable(one.rows() for one in loaded.later)
-    faults = {one.id: one.ranges for one in loaded.checks.values() if one.ranges}
+    faults = {one.id: one.ranges for one in loaded.checks.values() if one.verdict and one.ranges}
     return Tables((*loaded.references, *later), faults)
 
 
