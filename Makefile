@@ -13,6 +13,7 @@ check: $(VENV)/installed
 	$(BIN)/lint-imports
 	$(BIN)/diag selftest
 	$(BIN)/python docs/catalogue.py --check
+	$(BIN)/python docs/coverage.py --check
 	$(BIN)/python docs/outputs.py --check
 	$(BIN)/python docs/faults.py --check
 	$(BIN)/python docs/matrix.py --check
@@ -27,6 +28,7 @@ format: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/python docs/catalogue.py
+	$(BIN)/python docs/coverage.py
 	$(BIN)/python docs/outputs.py
 	$(BIN)/python docs/faults.py
 	$(BIN)/python docs/matrix.py
