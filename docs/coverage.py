@@ -27,15 +27,15 @@ MARKS = {
     "hygon": r"\bDTK\b|\bdtk|[Hh]ygon|hycu|K100_AI|\bBW\d{3}|\bDCU\b",
     "kunlun": r"[Kk]unlun|\bBKCL|bkcl|xpu_smi|P800|\bXRE\b|XPURT|xpu_kernel|KUNLUN",
     "ascend": r"\bNPU\b|torch_npu|Ascend|ascend|\bCANN\b|HCCL|hccl|\bE[EIJZ]\d{4}\b|npu-smi",
-    "intel": r"Level[ -]Zero|level_zero|SYCL|sycl|oneCCL|oneAPI|oneapi|Gaudi|\bHPU\b|\bi915\b|\bxe 0000|\bXPU out of|ipex|xccl",
+    "intel": r"Level[ -]Zero|level_zero|SYCL|sycl|oneCCL|one(?:API|api)|Gaudi|\bHPU\b|\bi915\b|\bxe 0000|XPU out of|ipex|xccl",
 }
 HEAD = """\
 # What the rules cover, and what they do not
 
-Made by `make docs` from the rules and `docs/families.yaml`. A number is that of the rules for a family of faults that are
-about a vendor, or are proved by a text of its hardware or software; one rule may count for several. Under "any" are those that
-are the same for every vendor. `-` is a gap that is named below; an empty cell is no gap: the vendor's machines do not have such
-faults, or have those under "any".
+Made by `make docs` from the rules and `docs/families.yaml`. A number is that of the rules for a family of faults that
+are about a vendor, or are proved by a text of its hardware or software; one rule may count for several. Under "any" are
+those that are the same for every vendor. `-` is a gap that is named below; an empty cell is no gap: the vendor's
+machines do not have such faults, or have those under "any".
 """
 
 
