@@ -87,7 +87,7 @@ class _Reader:
 
     def sighted(self, capture: Capture, scanned: Scanned, told: Sequence[Told]) -> Iterator[Sighting]:
         """What the checks hear of a text that ask about a literal in it."""
-        asking = {check.id: check for literal in scanned.hits for check in self.loaded.asking.get(literal, ())}
+        asking = {check.id: check for literal in scanned.literals for check in self.loaded.asking.get(literal, ())}
         return sightings(capture, scanned, asking.values(), told)
 
     def read(self, probe: Probe, capture: Capture) -> list[Fact]:

@@ -19,8 +19,8 @@ import hyperscan
 from msgspec import DecodeError, ValidationError, msgpack
 
 from diag import cache
-from diag.capture import Body
-from diag.text import LINE_CAP, LINE_PIECES, Block, Line, between, pieces
+from diag.capture import Body, Held
+from diag.text import LINE_CAP, LINE_PIECES, Block, Line, between, broken, pieces
 
 HITS_CAP = 5_000
 """Lines kept for one literal: the first ones, since causes come before consequences."""
@@ -28,6 +28,8 @@ WASTED_CAP = 20_000
 """Hits of literals that have all their lines after which the search goes on without them."""
 SHORT = 5
 """Characters below which a literal is short: such ones take longer, and are looked for in the beginning alone."""
+REJOINED_CAP = 2**18
+"""Bytes of the longest text in which broken lines are looked for: what people paste, not what programs write."""
 SHORT_CAP = 64 * 2**20
 """Bytes of a text in which short literals are looked for."""
 KEY = 16
@@ -50,11 +52,21 @@ class Part(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """What one pass found: the lines that hold each literal, and the parts of the text."""
+    """What one pass found: the lines that hold each literal, and the parts of the text.
+
+    `rejoined` are the same for lines that somebody's editor or terminal seems to have broken in two: what holds a
+    literal is such a line with the one after it.
+    """
 
     body: Body
     hits: dict[str, list[Line]]
     parts: list[Part]
+    rejoined: dict[str, list[Line]]
+
+    @property
+    def literals(self) -> set[str]:
+        """The literals that were found."""
+        return {*self.hits, *self.rejoined}
 
     def cut(self, spans: Iterable[Span]) -> dict[Span, list[Line]]:
         """The lines of each span that is in the text; spans may overlap, and may end behind the text."""
@@ -103,6 +115,11 @@ class Signatures:
 
     def find(self, body: Body) -> Scanned:
         """The lines of a text that hold each literal; a literal without a hit has no entry."""
+        hits, parts = self._found(body)
+        short = sum(part.block.size for part in parts) <= REJOINED_CAP
+        return Scanned(body, hits, parts, self._found(_rejoined(body))[0] if short else {})
+
+    def _found(self, body: Body) -> tuple[dict[str, list[Line]], list[Part]]:
         search = _Search(self.literals, self._databases)
         number, parts = body.first, list[Part]()
         for block in body.blocks():
@@ -111,7 +128,14 @@ class Signatures:
             end = search.block(block.text, number, body.shown)
             parts.append(Part(block._replace(text=b""), number, end))
             number = end
-        return Scanned(body, {self.literals[id]: lines for id, lines in search.lines.items()}, parts)
+        return {self.literals[id]: lines for id, lines in search.lines.items()}, parts
+
+
+def _rejoined(body: Body) -> Held:
+    """A text of as many lines: those that seem to be broken, each with what follows it, the others empty."""
+    lines = dict(reversed([*body.lines()])).values()
+    pairs = pairwise((*reversed(lines), ""))
+    return Held("\n".join(f"{one} {after.lstrip()}" if broken(one, after) else "" for one, after in pairs), body.first)
 
 
 @lru_cache(maxsize=8)

@@ -15,7 +15,7 @@ from diag.check import Check
 from diag.facts import Origin, Sighting
 from diag.scan import Scanned, Span
 from diag.scopes import Told
-from diag.symptoms import literal, search
+from diag.symptoms import Match, literal, search
 from diag.text import Line, speaker
 
 SHAPES_CAP = 24
@@ -62,24 +62,31 @@ def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told:
 def _alike(expressions: Iterable[str], scanned: Scanned) -> dict[str, _Alike]:
     """The lines that match, by what they say but for numbers."""
     found: dict[str, _Alike] = {}
-    seen: set[int] = set()
-    for expression in expressions:
-        for line in scanned.hits.get(literal(expression), ()):
-            match = search(expression, line.text) if line.number not in seen else None
-            if match is None:
-                continue
-            seen.add(line.number)
-            shape = NUMBERS.sub("#", match.group(0))
-            if shape not in found and len(found) >= SHAPES_CAP:
-                continue
-            alike = found.setdefault(shape, _Alike())
-            alike.times += 1
-            if len(alike.speakers) < SPEAKERS_CAP and (name := speaker(line.text)):
-                alike.speakers.add(name)
-            if len(alike.lines) < ALIKE_CAP:
-                values = {name: value for name, value in match.groupdict().items() if value}
-                alike.lines.append((line, match.group(0), values))
+    for line, match in _matching(expressions, scanned):
+        shape = NUMBERS.sub("#", match.group(0))
+        if shape not in found and len(found) >= SHAPES_CAP:
+            continue
+        alike = found.setdefault(shape, _Alike())
+        alike.times += 1
+        if len(alike.speakers) < SPEAKERS_CAP and (name := speaker(line.text)):
+            alike.speakers.add(name)
+        if len(alike.lines) < ALIKE_CAP:
+            values = {name: value for name, value in match.groupdict().items() if value}
+            alike.lines.append((line, match.group(0), values))
     return found
+
+
+def _matching(expressions: Iterable[str], scanned: Scanned) -> Iterator[tuple[Line, Match]]:
+    """Each line that matches one of the expressions; a line rejoined with the next where neither does by itself."""
+    wanted = [(expression, literal(expression)) for expression in expressions]
+    seen: set[int] = set()
+    for hits, length in ((scanned.hits, 1), (scanned.rejoined, 2)):
+        for expression, held in wanted:
+            for line in hits.get(held, ()):
+                numbers = range(line.number, line.number + length)
+                if seen.isdisjoint(numbers) and (match := search(expression, line.text)):
+                    seen.update(numbers)
+                    yield line, match
 
 
 def _near(lines: Iterable[Line], own: Line) -> Iterator[Line]:

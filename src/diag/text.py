@@ -86,6 +86,12 @@ PREFIX = re.compile(
     r"))+\s+"
 )
 """What loggers put before a message: time, level, process, place in the code."""
+BEGINNING = re.compile(
+    r"""\s*(?:File "|Traceback|at |[\w.]{1,80}(?:Error|Exception|Warning)\b|[-*+#|>$~=^]|\d{1,4}[.):]\s)"""
+)
+"""How a line begins that does not go on with what the line before it said."""
+BROKEN_LEAST = 40
+"""Characters of the shortest line that somebody's editor or terminal breaks."""
 SIGNS = frozenset("*?[")
 
 
@@ -122,6 +128,12 @@ def speaker(line: str) -> str:
 def message(line: str) -> str:
     """What a line says, without the time, level, process and place that a logger puts before it."""
     return line[found.end() :] if (found := PREFIX.match(line)) else line
+
+
+def broken(line: str, after: str) -> bool:
+    """Whether a line seems to go on in the one after it."""
+    begins = not after.strip() or PREFIX.match(after) or BEGINNING.match(after)
+    return len(line) >= BROKEN_LEAST and not begins
 
 
 def _logged(line: str) -> str:

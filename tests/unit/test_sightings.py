@@ -105,3 +105,40 @@ def test_the_process_a_line_is_of(line, name):
 )
 def test_what_a_line_says(line):
     assert text.message(line) == "says it"
+
+
+LONG = "the chamber with the number 12 is shut down: pump"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        f"{LONG}\n7 failed with 3",
+        f"{LONG} 7 failed\n   with 3",
+        f"{LONG} 7\nfailed with 3",
+        f"> {LONG} 7\n> failed with 3",
+    ],
+)
+def test_a_line_that_was_broken_is_seen_as_one(broken):
+    [finding] = found(f"pressure low\n{broken}\n")
+    assert (finding.values, finding.evidence[0].origin.line) == ({"number": "7"}, 2)
+    assert finding.evidence[0].says == "pump 7 failed with"
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        "pump\n7 failed with 3",
+        f"{LONG}\n\n7 failed with 3",
+        f"{LONG} 7\nINFO 09-24 20:59:57 failed with 3",
+        f"{LONG} 7\nValueError: failed with 3",
+        f"{LONG} 7\n- failed with 3",
+    ],
+)
+def test_lines_of_their_own_are_not_joined(apart):
+    assert found(f"pressure low\n{apart}\n") == []
+
+
+def test_a_line_that_matches_by_itself_is_not_counted_with_its_neighbours():
+    [finding] = found(f"pressure low\n{LONG} 7 failed with 3 and then it was quiet\nfor a long time\n")
+    assert (finding.evidence[0].times, finding.evidence[0].origin.line) == (1, 2)
