@@ -111,7 +111,7 @@ def test_memory_does_not_grow_with_the_text():
         first = 1
 
         def blocks(self):
-            return (text.Block(0, 0, b"INFO all is well with it\n" * 40_000) for _ in range(50))
+            return (text.Block(0, 10**6, b"INFO all is well with it\n" * 40_000) for _ in range(50))
 
         def shown(self, line):
             return text.shown(line)
