@@ -17,6 +17,8 @@ LITERAL_LEAST = 5
 """Characters of the shortest literal that is worth looking for."""
 LINE_CAP = 4_096
 """Characters of a line that an expression sees, around its literal."""
+ESCAPED = re.compile(r'&(?:#\w{2,6}|lt|gt|amp|quot|apos);|\\"')
+"""How a page, or a log of JSON, writes what stands for itself in a line."""
 TOKEN = re.compile(
     r"""(?P<plain>[^\\\[({.^$|?*+)"<>&\t]+)"""
     r"""|(?P<escaped>\\[^\w\s"\\<>&])"""
@@ -99,9 +101,20 @@ class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def search(expression: str, line: str) -> Match | None:
-    """The first match of an expression in a line, looked for around its literal."""
+    """The first match of an expression in a line, or in what the line is without the escapes of HTML and JSON.
+
+    It is looked for around its literal.
+    """
     at = line.find(literal(expression))
-    return compiled(expression).search(_around(line, at)) if at >= 0 else None
+    if at < 0:
+        return None
+    near = _around(line, at)
+    match = compiled(expression).search(near)
+    if match is None and ESCAPED.search(near):
+        from html import unescape  # not above: most texts hold none
+
+        return compiled(expression).search(unescape(near).replace('\\"', '"'))
+    return match
 
 
 def _around(line: str, at: int) -> str:

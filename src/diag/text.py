@@ -24,6 +24,20 @@ ANSI_BYTES = re.compile(ANSI.pattern.encode())
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 """Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
 and carriage return; soft hyphens, zero-width characters and marks of direction."""
+TYPESET = {
+    "\u00a0": " ",
+    "\u2007": " ",
+    "\u202f": " ",
+    "\u3000": " ",
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+}
+"""What word processors, chats and web pages make of spaces and quotation marks."""
+TYPESET_BYTES = {sign.encode(): plain.encode() for sign, plain in TYPESET.items()}
+TYPESET_ANY = re.compile(b"|".join(TYPESET_BYTES))
+_TYPESET = str.maketrans(TYPESET)
 BLOCK = 2**18
 """Bytes of a block that is read and searched at a time."""
 CHARACTER = 4
@@ -151,6 +165,11 @@ def plain(text: str) -> str:
     return CONTROL.sub("", ANSI.sub("", text))
 
 
+def untypeset(text: str) -> str:
+    """The text with spaces and quotation marks as programs print them."""
+    return text if text.isascii() else text.translate(_TYPESET)
+
+
 def printable(name: str) -> str:
     """A name of the file system in one line of characters that can be written anywhere."""
     raw = name.encode("utf-8", "surrogateescape")
@@ -160,7 +179,7 @@ def printable(name: str) -> str:
 def decode(raw: bytes) -> str:
     """The characters of raw bytes; what is not valid is written as a backslash escape, never raised."""
     mark, encoding = encoding_of(raw[:MARK_BYTES])
-    return plain(raw[mark:].decode(encoding, "backslashreplace")).replace("\r\n", "\n")
+    return untypeset(plain(raw[mark:].decode(encoding, "backslashreplace"))).replace("\r\n", "\n")
 
 
 def encoding_of(start: bytes) -> tuple[int, str]:
@@ -237,7 +256,8 @@ def utf8(source: IO[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _clean(block: bytes) -> bytes:
-    return ANSI_BYTES.sub(b"", block) if b"\x1b" in block else block
+    block = ANSI_BYTES.sub(b"", block) if b"\x1b" in block else block
+    return block if block.isascii() else TYPESET_ANY.sub(lambda found: TYPESET_BYTES[found[0]], block)
 
 
 def lines(blocks: Iterable[Block], show: Callable[[bytes], str]) -> Iterator[Line]:

@@ -106,3 +106,15 @@ def test_what_stands_near_and_the_numbers_decide(symptoms, stands):
 def test_an_expression_that_takes_more_than_linear_time_is_refused(expression):
     with pytest.raises(Exception, match=r"."):
         Symptoms(any=(expression,)).check()
+
+
+@pytest.mark.parametrize(
+    "line", ["got &quot;a&quot; &lt; 3 &amp; ended", '{"msg": "got \\"a\\" < 3 & ended"}', 'got "a" < 3 & ended']
+)
+def test_the_escapes_of_pages_and_of_json_are_seen_through(line):
+    assert search('got "(?P<what>\\w)" < \\d & ended', line).groupdict() == {"what": "a"}
+
+
+def test_what_only_looks_like_an_escape_is_text():
+    assert search("at&t; ended", "at&t; ended")
+    assert search("got &quot; ended", "got &quot; ended")

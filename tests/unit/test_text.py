@@ -43,3 +43,11 @@ def test_a_line_without_end_comes_in_bounded_pieces_of_one_number():
 def test_a_stream_can_be_read_twice_when_it_is_utf_16():
     raw = io.BytesIO("\ufeffa\nb".encode("utf-16-le"))
     assert streamed(raw) == streamed(raw) == [text.Line(1, "a"), text.Line(2, "b")]
+
+
+def test_what_word_processors_make_of_spaces_and_quotation_marks_is_undone():
+    typeset = "CUDA\u00a0out\u202fof\u3000memory: \u2018a\u2019 \u201cb\u201d \u4e2d\uff1a\n"
+    assert text.decode(typeset.encode()) == "CUDA out of memory: 'a' \"b\" \u4e2d\uff1a\n"
+    [block] = text.read(io.BytesIO(typeset.encode()))
+    assert block.text.decode() == text.decode(typeset.encode())
+    assert (block.at, block.size) == (0, len(typeset.encode()))
