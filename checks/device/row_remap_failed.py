@@ -96,6 +96,7 @@ GPU 00000000:83:00.0
         ),
     ),
     sources=(CATALOGUE, FLAGS, "https://github.com/awslabs/awsome-distributed-ai/pull/1190"),
+    explains=("nvidia/diagnosis-failed",),
     fires=(NO_SPARE,),
     silent=(NONE,),
 )

@@ -71,20 +71,6 @@ MEASURED = """\
 "root", "group": "render", "accessible": false}]}
 """
 MAY = MEASURED.replace("false", "true")
-NO_MEMBER_AND_ANSWERED = """\
-ROCk module is loaded
-user is not member of "video" group, the default DRM access group. Users must be a member of the "video" group or \
-another DRM access group in order for ROCm applications to run successfully.
-==========
-HSA Agents
-==========
-*******
-Agent 2
-*******
-  Name:                    gfx803
-  Marketing Name:          Ellesmere [Radeon RX 470/480/570/570X/580/580X]
-  Vendor Name:             AMD
-"""
 
 
 @check(
@@ -160,7 +146,6 @@ Agent 2
         "https://github.com/ROCm/ROCm-docker/issues/116",
         "https://github.com/ROCm/ROCm-docker/issues/90",
         "https://github.com/Firstbober/rocm-pytorch-gfx803-docker/issues/4",
-        "https://github.com/ROCm/ROCm/issues/1008",
         "https://github.com/ROCm/ROCT-Thunk-Interface/",
         "https://github.com/ROCm/ROCT-Thunk-Interface/issues/36",
         "https://github.com/NVIDIA/nvidia-docker/issues/1718",
@@ -170,7 +155,7 @@ Agent 2
         *("amd/runtime-does-not-open-device", "nvidia/driver-silent"),
     ),
     fires=(ROCM_TERMINAL, NO_MEMBER, ROOT_ALONE, MEASURED),
-    silent=(MAY, NO_MEMBER_AND_ANSWERED),
+    silent=(MAY,),
 )
 def device_refused(facts: Facts) -> Iterator[Answer]:
     """Take a refusal as it was printed, else judge each device file that matters."""

@@ -27,6 +27,7 @@ Call returned HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to allocate 
         (text_of("amd/rocminfo-kfd-invalid.txt"), "amd/kfd-refused"),
         (NOT_IN_GROUP, "host/device-refused"),
         (NOT_IN_GROUP.replace("Unable to open /dev/kfd read-write: Permission denied\n", ""), "host/device-refused"),
+        (text_of("health/dcgmi-diag-heat.txt"), "device/throttled"),
     ],
 )
 def test_the_cause_stands_before_what_follows_from_it(text: str, cause: str) -> None:
