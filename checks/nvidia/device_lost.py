@@ -139,6 +139,7 @@ LISTED = """\
     ),
     explains=(
         *("nvidia/driver-silent", "nvidia/no-device-came-up", "nvidia/switch-error", "nvidia/nvlink-error"),
+        *("nvidia/gsp-timeout", "nvidia/recovery-action-pending"),
         *(
             "device/driver-does-not-attach",
             "device/missing-from-tool",

@@ -112,6 +112,7 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
         "https://github.com/pytorch/pytorch/issues/51382",
         "https://github.com/akash-network/support/issues/244",
     ),
+    explains=("nvidia/recovery-action-pending",),
     fires=(OUT_OF_RANGE, MMU_FAULT, STOPPED),
     silent=(OFF_THE_BUS, KILLED),
 )

@@ -96,6 +96,7 @@ PROGRAM = """\
         ),
     ),
     sources=(CATALOGUE, "https://github.com/akash-network/support/issues/244"),
+    explains=("nvidia/recovery-action-pending",),
     fires=(CONTAINED, CONTAINED_BARE),
     silent=(PROGRAM,),
 )

@@ -3,6 +3,7 @@
 import pytest
 from told import LOADED, examined, text_of
 
+from diag.facts import HardwareEvent
 from diag.report import ranked
 
 
@@ -28,9 +29,32 @@ Call returned HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to allocate 
         (NOT_IN_GROUP, "host/device-refused"),
         (NOT_IN_GROUP.replace("Unable to open /dev/kfd read-write: Permission denied\n", ""), "host/device-refused"),
         (text_of("health/dcgmi-diag-heat.txt"), "device/throttled"),
+        (text_of("kernel/xid-154-talos.txt"), "nvidia/gsp-timeout"),
+        (text_of("kernel/xid-13-109-dmesg-T.txt"), "nvidia/xid-application"),
     ],
 )
 def test_the_cause_stands_before_what_follows_from_it(text: str, cause: str) -> None:
     found = answers(text)
     assert found[0] == cause
     assert set(found[1:]) <= set(LOADED.checks[cause].explains)
+
+
+def test_a_context_switch_that_times_out_much_later_is_a_fault_of_its_own() -> None:
+    later = text_of("kernel/xid-13-109-dmesg-T.txt").replace("Aug 30 11:43:14", "Aug 30 12:43:14")
+    assert answers(later) == ["nvidia/xid-fatal", "nvidia/xid-application"]
+
+
+def test_nor_does_it_follow_from_the_fault_of_another_device() -> None:
+    other = text_of("kernel/xid-13-109-dmesg-T.txt").replace("cb:00): 109", "cc:00): 109")
+    assert answers(other) == ["nvidia/xid-fatal", "nvidia/xid-application"]
+
+
+@pytest.mark.parametrize("line", text_of("kernel/amdgpu-mi300x-detail-lines.txt").splitlines()[:3])
+def test_each_line_of_a_page_fault_tells_it_of_its_device(line: str) -> None:
+    assert answers(line) == ["amd/page-fault"]
+
+
+def test_the_parts_of_a_fault_that_is_told_add_nothing() -> None:
+    whole = text_of("kernel/amdgpu-mi300x-retry-fault.txt")
+    told = examined(whole * 2).facts.all(HardwareEvent)
+    assert [(one.code, one.process) for one in told] == [("mmhub", "python3.12[6071]")] * 2
