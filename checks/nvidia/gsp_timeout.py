@@ -60,13 +60,13 @@ QUIET = """\
     words={
         "en": {
             "title": "The processor inside a GPU does not answer the driver",
-            "summary": "{device}: the GSP timed out ({what}), {count}x in the kernel log",
+            "summary": "{device}: the GSP timed out ({what}), reported {count}x",
             "cause": "The firmware on the GPU's own processor (GSP) crashed or hangs; a GPU that is about to fall "
             "off the bus looks the same at first.",
         },
         "zh": {
             "title": "GPU 内部处理器（GSP）不应答驱动",
-            "summary": "{device}：GSP 超时（{what}），内核日志中出现 {count} 次",
+            "summary": "{device}：GSP 超时（{what}），报告了 {count} 次",
             "cause": "GPU 自带处理器（GSP）上的固件崩溃或挂起；即将掉卡的 GPU 起初也是同样的表现。",
         },
     },

@@ -90,13 +90,13 @@ QUIET = """\
     words={
         "en": {
             "title": "A GPU reported a fault after which it must be reset",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), reported {count}x",
             "cause": "The driver logs this Xid when the GPU met a fault that it does not recover from by itself. "
             "NVIDIA's catalogue blames: {blames.en}. If it comes back after the reset, suspect the hardware.",
         },
         "zh": {
             "title": "GPU 报告了必须复位才能恢复的故障",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）",
+            "summary": "{device}：报告了 {count} 次 Xid {code}（{name}）",
             "cause": "GPU 遇到无法自行恢复的故障时，驱动会记录该 Xid。NVIDIA 目录给出的责任方：{blames.zh}。"
             "若复位后再次出现，应怀疑硬件。",
         },
@@ -207,7 +207,7 @@ def _finding(facts: Facts, row: EventCode, events: list[HardwareEvent], action: 
     devices = device_names(facts, addresses, "nvidia")
     values: dict[str, str | int | float] = {
         "device": devices or "GPU",
-        "address": ",".join(filter(None, addresses)) or "0",
+        "address": ",".join(filter(None, addresses)) or "ID",
         "code": row.code,
         "name": row.name,
         "count": len(events),

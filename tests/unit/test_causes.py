@@ -58,3 +58,27 @@ def test_the_parts_of_a_fault_that_is_told_add_nothing() -> None:
     whole = text_of("kernel/amdgpu-mi300x-retry-fault.txt")
     told = examined(whole * 2).facts.all(HardwareEvent)
     assert [(one.code, one.process) for one in told] == [("mmhub", "python3.12[6071]")] * 2
+
+
+MONITORED = {
+    "XID 149.0 (err status 0x00000000) NVLINK_NETIR_ERROR NVLINK: NETIR Error detected on GPU PCI:0019:01:00": (
+        "149 0019:01:00.0"
+    ),
+    '"message":"Detected XID 145 for GPU 0 Please consult the documentation for details of this XID."': "145 ",
+    '"message":"GPU had an uncontained error (XID 95) Drain the GPU and reset it or reboot the node.",'
+    '"entitiesImpacted":[{"entityType":"PCI","entityValue":"0002:00:00.0"}]': "95 0002:00:00.0",
+    'DCGM_FI_DEV_XID_ERRORS_ACTIVE{gpu="0",device="nvidia0",window_size_in_ms="300000",xid="42"} 1': "42 ",
+}
+"""Lines of gpud, NVSentinel (twice) and DCGM's exporter, and the Xids that they tell."""
+
+
+@pytest.mark.parametrize(("line", "xid"), MONITORED.items())
+def test_monitors_tell_xids(line: str, xid: str) -> None:
+    told = [one for one in examined(line).facts.all(HardwareEvent) if one.kind == "xid"]
+    assert [f"{one.code} {one.address}" for one in told] == [xid]
+
+
+def test_an_xid_of_the_kernels_log_is_not_told_again_by_a_monitor() -> None:
+    whole = text_of("kernel/xid-43-31-pid-alone.txt") + text_of("health/xid-gke-condition.txt")
+    told = [one for one in examined(whole).facts.all(HardwareEvent) if (one.kind, one.code) == ("xid", "31")]
+    assert len(told) == 2
