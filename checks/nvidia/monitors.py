@@ -6,6 +6,7 @@
 | a condition of the node (GKE) | `XidCriticalError True … {"31":true}` |
 | gpud | `XID 79(GPU has fallen off the bus) detected on PCI:0000:ae:00` |
 | DCGM, and NVSentinel from it | `Detected XID 145 for GPU 0`, `GPU had an uncontained error (XID 95)` |
+| who hands on the kernel's line (journald, HyperPod) | `"MESSAGE":"NVRM: Xid (PCI:0000:b9:00): 71, …"` |
 | DCGM's exporter | `DCGM_FI_DEV_XID_ERRORS{gpu="1",…} 31`, `DCGM_EXP_XID_ERRORS_COUNT{…,xid="42"} 1` |
 
 Each is an event of kind `xid-reported`; where the kernel's log tells the same number it adds nothing, and elsewhere it
@@ -31,6 +32,7 @@ from diag.api import (
 )
 
 REPORTED = "xid-reported"
+MESSAGE_CAP = 240
 CODE = r"([1-9][0-9]{0,3})\b"
 FORMS = (
     rf"XidCriticalError: Xid={CODE}",
@@ -38,6 +40,7 @@ FORMS = (
     rf"\bXID {CODE}(?:\.[0-9]{{1,3}})? ?\(.{{1,160}} detected on ",
     rf"\bDetected XID {CODE} for GPU [0-9]",
     rf"\bGPU ha[ds] .{{1,40}} \(XID {CODE}\)",
+    rf"[\"'`]NVRM: Xid \([^)]{{7,40}}\): {CODE}",
     rf"DCGM_FI_DEV_XID_ERRORS\{{.{{1,900}}\}} {CODE}",
     rf"DCGM_\w{{1,20}}XID_ERRORS_(?:COUNT|ACTIVE)\{{.{{1,900}}xid=\"{CODE}\".{{0,300}}\}} [1-9]",
 )
@@ -49,7 +52,7 @@ ADDRESS = expression(r"(?:PCI:|pci_bus_id=\"|PCI\W{1,9}entityValue\W{1,9})([0-9a
     "nvidia/monitors",
     tells=(HardwareEvent,),
     recognise=Recognise(
-        ("XidCriticalError", "XID ", "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS"),
+        ("XidCriticalError", "XID ", "NVRM: Xid (", "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS"),
         "|".join(FORMS),
         each=True,
         lines=20,
@@ -66,7 +69,7 @@ def monitors(capture: Capture) -> Iterator[Fact]:
                 vendor="nvidia",
                 code=found[1],
                 address=_address(place[1].lower()) if place else "",
-                message=line.text.strip()[:240],
+                message=line.text[found.start() :].strip("\"'`{}, ")[:MESSAGE_CAP],
             )
 
 

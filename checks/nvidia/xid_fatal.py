@@ -47,12 +47,12 @@ REBOOT = "(Node Reboot Required)"
 OWN = {"64", "74", "79", "119", "120", *map(str, range(144, 151))}
 """Codes that have a check of their own."""
 GSP = ("119", "120")
-
 CONTEXT_SWITCH = "109"
 FOLLOWS = 60.0
 """Seconds within which a context switch that times out follows from the fault before it."""
 STAMPS = (
-    *(("{:.19}", "%Y-%m-%dT%H:%M:%S"), ("{}", "%a %b %d %H:%M:%S %Y")),
+    ("{:.19}", "%Y-%m-%dT%H:%M:%S"),
+    ("{}", "%a %b %d %H:%M:%S %Y"),
     ("{} 2000", "%b %d %H:%M:%S %Y"),
 )
 """How much of a stamp is read, and its form; a year that is not told is any."""

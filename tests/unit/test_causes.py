@@ -67,9 +67,10 @@ MONITORED = {
     '"message":"Detected XID 145 for GPU 0 Please consult the documentation for details of this XID."': "145 ",
     '"message":"GPU had an uncontained error (XID 95) Drain the GPU and reset it or reboot the node.",'
     '"entitiesImpacted":[{"entityType":"PCI","entityValue":"0002:00:00.0"}]': "95 0002:00:00.0",
+    '"message":"NVRM: Xid (PCI:0000:b9:00): 71, NVLink: fatal error detected on link 6"': "71 0000:b9:00.0",
     'DCGM_FI_DEV_XID_ERRORS_ACTIVE{gpu="0",device="nvidia0",window_size_in_ms="300000",xid="42"} 1': "42 ",
 }
-"""Lines of gpud, NVSentinel (twice) and DCGM's exporter, and the Xids that they tell."""
+"""Lines of gpud, NVSentinel (twice), HyperPod and DCGM's exporter, and the Xids that they tell."""
 
 
 @pytest.mark.parametrize(("line", "xid"), MONITORED.items())
