@@ -44,7 +44,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/scan.py
 
 soak full: $(VENV)/installed
-	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults"
+	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults or probes or contract"
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
