@@ -77,10 +77,15 @@ class _Reader:
         yield from self.sighted(capture, self.loaded.signatures.find(capture.body), ())
 
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:
-        """What is told of the texts to be searched: where there are several, each is about machines of its own."""
-        several = len(texts) > 1 or bool(scopes)
+        """What is told of the texts to be searched: where there are several, each is about machines of its own.
+
+        Those that bear the same scope are of one.
+        """
+        machines = {capture.scope or capture.key for capture in texts}
+        several = len(machines) > 1 or bool(scopes)
         for capture in texts:
-            scanned, name = self.loaded.signatures.find(capture.body), capture.key if several else ""
+            scanned = self.loaded.signatures.find(capture.body)
+            name = (capture.scope or capture.key) if several else ""
             told = list(scoped(sections(capture, scanned, self.probes), self.read, name))
             yield from (fact for one in told for fact in one.facts)
             yield from self.sighted(replace(capture, scope=name), scanned, told)

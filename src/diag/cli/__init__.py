@@ -18,9 +18,9 @@ def main() -> None:
     gc.disable()
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
-    signal.signal(signal.SIGTERM, _ended)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-        signal.signal(signal.SIGHUP, _ended)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _ended)
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()
