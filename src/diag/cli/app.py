@@ -91,11 +91,12 @@ def run(command: tuple[str, ...], stall: float | None, output: Beside, content: 
 
     Its input, output, signals and exit code stay its own; the explanation follows on stderr, and --report is written
     only then. --timeout bounds what diag adds: diag never ends COMMAND.
+
     Exit code: COMMAND's; 127 where it cannot be found, 126 where it cannot be executed.
     """
     from diag.cli import running
 
-    return running.run(command, stall, output=output, content=content, bounds=bounds)
+    return running.run(command, running.Asked(output, content, bounds, stall))
 
 
 @app.command()

@@ -54,14 +54,17 @@ class Told(Output, frozen=True, kw_only=True):
 class Beside(Output, frozen=True, kw_only=True):
     """The same of a command whose stdout and exit code are another program's: the report goes to stderr."""
 
+    form: str = "terminal"
+    report: tuple[Path, ...] = ()
     fail_on: FailOn = "never"
+    quiet: bool = False
 
 
 class Content(Struct, frozen=True, kw_only=True):
     """In which language the report is made, and whether it passes the exit gate."""
 
-    lang: str
-    no_redact: bool
+    lang: str = "en"
+    no_redact: bool = False
 
 
 class Bounds(Struct, frozen=True, kw_only=True):

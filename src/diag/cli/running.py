@@ -9,45 +9,60 @@ from __future__ import annotations
 import os
 import resource
 import shlex
-import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-
-from msgspec.structs import replace
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import NamedTuple
 
 from diag.attend import Attended, Ended, attend
-from diag.cli.options import Beside, Bounds, Content
-from diag.errors import DiagError, Terminated
+from diag.errors import DiagError, Terminated, TimeUp
 from diag.streams import Stream
-from diag.text import printable
 from diag.witness import Witness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from diag.capture import Capture
+    from diag.cli.options import Beside, Bounds, Content
 
 NOT_FOUND, NOT_EXECUTABLE, SIGNALLED = 127, 126, 128
 LOOKED = 1.0
 """Seconds for which the processes of a command that stalls are looked at."""
 TOOLS = 8.0
 """Seconds that the tools have together which tell of devices and of Python."""
+NAME = 200
+"""Characters of the command's name in a report."""
 PYTHONS = 32
 """Processes whose Python stacks are asked for."""
 OURS = ("LC_CTYPE",)
 """What Python sets in its own environment where the locale is C."""
 
 
-def run(argv: tuple[str, ...], stall: float | None, *, output: Beside, content: Content, bounds: Bounds) -> int:
+class Asked(NamedTuple):
+    """What the user wants of diag itself; `stall` is in seconds."""
+
+    output: Beside
+    content: Content
+    bounds: Bounds
+    stall: float | None = None
+
+
+def is_plain(arguments: Sequence[str]) -> bool:
+    """Whether a command line is `run [--] COMMAND` without options, so that the command can be started at once."""
+    rest = arguments[2:] if arguments[1:2] == ["--"] else arguments[1:]
+    return arguments[:1] == ["run"] and bool(rest) and (len(rest) < len(arguments) - 1 or rest[0][:1] != "-")
+
+
+def run(argv: tuple[str, ...], asked: Asked | None = None) -> int:
     """Run the command; its exit code, or its end by the signal that ended it."""
-    explains = _Explains(argv, output, content, bounds)
-    explains.check()
+    explains = _Explains(argv, asked)
     stalls = _Stalls(explains)
+    patience = asked.stall if asked else None
     try:
-        ended, streams = attend(argv, _environment(), closed=_closed(), patience=stall, stalled=stalls.begin)
+        ended, streams = attend(argv, _environment(), closed=_closed(), patience=patience, stalled=stalls.begin)
     except (OSError, ValueError) as error:
         return _not_started(argv[0], error)
     with suppress(KeyboardInterrupt, Terminated):  # whoever ends diag now has its exit code all the same
@@ -55,48 +70,49 @@ def run(argv: tuple[str, ...], stall: float | None, *, output: Beside, content: 
             one.finish()
         stalls.end()
         # Whoever stops reading, or asks for the end, has what was wanted.
-        if ended.exit_code != 0 and not ended.asked and not any(one.gone for one in streams):
-            explains.failure(ended, streams, stalls.seen)
+        if ended.exit_code != 0 and not ended.asked and not any(one.gone for one in streams) and explains.wanted:
+            with _apart():
+                explains.failure(ended, streams, stalls)
     return _left(ended, [f"{one.name}: {one.error}" for one in streams if one.error])
 
 
 class _Explains:
     """What explains a command, on stderr and in the files named; whatever happens to it, the command's end counts."""
 
-    def __init__(self, argv: tuple[str, ...], output: Beside, content: Content, bounds: Bounds) -> None:
-        self.argv, self.output, self.content, self.bounds = argv, output, content, bounds
-        self.witness = Witness()
-        self.program = printable(os.path.basename(argv[0]))[:200] or "it"
+    def __init__(self, argv: tuple[str, ...], asked: Asked | None) -> None:
+        self.argv, self._asked, self.witness = argv, asked, Witness()
+        if asked:
+            _check(asked)
+
+    @cached_property
+    def asked(self) -> Asked:
+        """What is wanted, where nothing was said the usual."""
+        from diag.cli.options import Beside, Bounds, Content
+
+        return self._asked or Asked(Beside(), Content(), Bounds())
+
+    @cached_property
+    def program(self) -> str:
+        """The command by its file's name."""
+        return _shown(os.path.basename(self.argv[0]))
 
     @property
     def wanted(self) -> bool:
         """Whether anybody is to hear of it."""
-        return bool(self.output.report) or not self.output.quiet
+        return bool(self.asked.output.report) or not self.asked.output.quiet
 
-    def check(self) -> None:
-        """Refuse what is wrong with the options before the command is started."""
-        if self.bounds.select or self.bounds.ignore or self.bounds.root:
-            from diag.cli.opening import load, selected
-            from diag.cli.settings import settings
-
-            selected(load(self.bounds).checks.values(), self.bounds, settings())
-        if self.output.report or self.output.form != "terminal":
-            from diag import plugins
-            from diag.cli.emit import check_output
-
-            check_output(self.output, plugins.templates(plugins.bundled()))
-
-    def failure(self, ended: Ended, streams: Sequence[Stream], seen: Sequence[Capture]) -> None:
+    def failure(self, ended: Ended, streams: Sequence[Stream], stalls: _Stalls) -> None:
         """Explain why it failed."""
-        if self.wanted:
-            said = _in_words(self.program, ended), self.witness.group()
-            self.explain(self.taken(said, streams), (*seen, *_kernels(*self.witness.log())), self.bounds)
+        said = stalls.said, _in_words(self.program, ended), self.witness.group()
+        seen = (*stalls.seen, *_kernels(*self.witness.log()))
+        self.explain(self.taken(said, streams), seen, self.asked.bounds)
 
-    def stall(self, quiet: float, streams: Sequence[Stream], seen: Sequence[Capture]) -> None:
+    def stall(self, streams: Sequence[Stream], stalls: _Stalls) -> None:
         """Explain what it does while it writes nothing; from a thread, which no alarm reaches."""
-        if self.wanted:
-            said = (f"{self.program} wrote nothing for {quiet:.0f} s",)
-            self.explain(self.taken(said, streams), seen, replace(self.bounds, timeout=None))
+        from msgspec.structs import replace
+
+        bounds = replace(self.asked.bounds, timeout=None)
+        self.explain(self.taken((stalls.said,), streams), stalls.seen, bounds)
 
     def taken(self, said: Sequence[str], streams: Sequence[Stream]) -> Iterator[Capture]:
         """What was seen of it, how it was started, and what it wrote."""
@@ -105,37 +121,32 @@ class _Explains:
 
         text = "".join(f"diag run: {one}\n" for one in said if one)
         yield Capture.of("run/command", text, exit_code=0)
-        yield Capture.of("launch", shlex.join(map(printable, self.argv)), kind="asked", exit_code=0)
+        yield Capture.of("launch", _shown(shlex.join(self.argv)), kind="asked", exit_code=0)
         for one in streams:
             head, tail = one.kept.parts()
             yield Capture.of(one.name, decode(head), kind="text", scope=self.program)
             if tail:
                 # Its lines were not counted: they are numbered from where it begins.
                 yield Capture.of(f"the end of {one.name}", decode(tail), kind="text", scope=self.program)
-            if 2 in one.ends and not one.kept.line_ended and not self.output.quiet:
+            if 2 in one.ends and not one.kept.line_ended and not self.asked.output.quiet:
                 print(file=sys.stderr)
 
     def explain(self, taken: Iterable[Capture], seen: Iterable[Capture], bounds: Bounds) -> None:
         """Judge these texts and report."""
-        from diag.cli import bug, examine
+        from diag.cli import examine
         from diag.cli.options import Live
         from diag.sources import Attended as Source
 
-        source = Source(printable(shlex.join(self.argv))[:200], (*seen, *taken))
+        source = Source(_shown(shlex.join(self.argv))[:NAME], (*seen, *taken))
         question = examine.Question(command=examine.RUN, opened=(source,), here=False)
-        try:
-            examine.run(question, output=self.output, content=self.content, bounds=bounds, live=Live())
-        except DiagError as error:
-            print(f"diag: {error}", file=sys.stderr)
-        except Exception as error:
-            print(bug.block(error), file=sys.stderr)
+        examine.run(question, output=self.asked.output, content=self.asked.content, bounds=bounds, live=Live())
 
 
 class _Stalls:
-    """What is looked at, beside the command, while it writes nothing; `seen` is what was found the last time."""
+    """What the command does while it writes nothing, looked at beside it: `said` and `seen` of the last time."""
 
     def __init__(self, explains: _Explains) -> None:
-        self.explains = explains
+        self.explains, self.said = explains, ""
         self.seen: tuple[Capture, ...] = ()
         self._thread: threading.Thread | None = None
 
@@ -143,7 +154,7 @@ class _Stalls:
         """Look and tell, unless somebody is to type; whether there was something to tell."""
         from diag.processes import awaits_typing
 
-        if (self._thread and self._thread.is_alive()) or awaits_typing(command.pid):
+        if (self._thread and self._thread.is_alive()) or not self.explains.wanted or awaits_typing(command.pid):
             return False
         self._thread = threading.Thread(target=self._tell, args=(command,), daemon=True)
         self._thread.start()
@@ -157,9 +168,49 @@ class _Stalls:
     def _tell(self, command: Attended) -> None:
         # Tools are started from here, and must be able to be ended.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        quiet = time.monotonic() - command.last
-        self.seen = tuple(_looked_at(command.pid, self.explains.bounds))
-        self.explains.stall(quiet, command.streams, self.seen)
+        with _apart():
+            self.said = f"{self.explains.program} wrote nothing for {time.monotonic() - command.last:.0f} s"
+            self.seen = tuple(_looked_at(command.pid, self.explains.asked.bounds))
+            self.explains.stall(command.streams, self)
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """Whatever happens in an explanation, what counts is how the command ends."""
+    try:
+        try:
+            yield
+        except (DiagError, OSError) as error:
+            print(f"diag: {error}", file=sys.stderr)
+        except TimeUp:
+            print("diag: the time bound was reached", file=sys.stderr)
+        except Exception as error:
+            from diag.cli.bug import block
+
+            print(block(error), file=sys.stderr)
+    except OSError:
+        # Nobody can read what is said; what is still held back would be an error again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def _check(asked: Asked) -> None:
+    """Refuse what is wrong with the options before the command is started."""
+    if asked.bounds.select or asked.bounds.ignore or asked.bounds.root:
+        from diag.cli.opening import load, selected
+        from diag.cli.settings import settings
+
+        selected(load(asked.bounds).checks.values(), asked.bounds, settings())
+    if asked.output.report or asked.output.form != "terminal":
+        from diag import plugins
+        from diag.cli.emit import check_output
+
+        check_output(asked.output, plugins.templates(plugins.bundled()))
+
+
+def _shown(name: str) -> str:
+    from diag.text import printable
+
+    return printable(name)
 
 
 def _looked_at(pid: int, bounds: Bounds) -> Iterator[Capture]:
@@ -225,22 +276,30 @@ def _closed() -> list[int]:
 
 
 def _not_started(name: str, error: Exception) -> int:
+    """Say why in one line; the system has one answer for a missing program and for a program's missing interpreter."""
+    from shutil import which
+
     reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
-    missing = isinstance(error, FileNotFoundError) and ("/" in name or not shutil.which(name))
-    print(f"diag: {printable(name)}: {reason if not missing or '/' in name else 'command not found'}", file=sys.stderr)
+    missing = isinstance(error, FileNotFoundError) and not which(name)
+    if missing and "/" not in name:
+        reason = "command not found"
+    elif isinstance(error, FileNotFoundError) and not missing:
+        reason = "the interpreter or loader it names does not exist"
+    print(f"diag: {_shown(name)}: {reason}", file=sys.stderr)
     return NOT_FOUND if missing else NOT_EXECUTABLE
 
 
 def _left(ended: Ended, unwritten: Sequence[str]) -> int:
     """Leave as the command did; what could not be written down is a failure, too."""
-    for one in unwritten:
-        print(f"diag: {one}", file=sys.stderr)
+    with _apart():
+        for one in unwritten:
+            print(f"diag: {one}", file=sys.stderr)
+        sys.stderr.flush()
     if ended.exit_code is not None:
         return ended.exit_code or (2 if unwritten else 0)
-    with suppress(OSError, ValueError):
-        sys.stderr.flush()
-        # A shell tells a signal from an exit code. The command has left its core; diag's would tell nothing.
-        resource.setrlimit(resource.RLIMIT_CORE, (1, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    # A shell tells a signal from an exit code. The command has left its core; diag's would tell nothing.
+    resource.setrlimit(resource.RLIMIT_CORE, (1, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if ended.signal != signal.SIGKILL:
         signal.signal(ended.signal, signal.SIG_DFL)
-        os.kill(os.getpid(), ended.signal)
+    os.kill(os.getpid(), ended.signal)
     return SIGNALLED + ended.signal
