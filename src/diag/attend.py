@@ -99,8 +99,7 @@ class Attended:
             return
         if came.number == signal.SIGWINCH:
             # Whoever asked for the size before it was set has to ask again.
-            resized = [one.resize() for one in self.streams if one.terminal and one.open]
-            if any(resized):
+            if sum(one.resize() for one in self.streams):
                 os.killpg(os.getpgrp(), signal.SIGWINCH)
         elif came.number == signal.SIGCONT and self._stopped:
             os.kill(self.pid, signal.SIGCONT)
@@ -117,7 +116,7 @@ class Attended:
             if not pid:
                 return None
             if os.WIFSTOPPED(status):
-                self._stop(os.WSTOPSIG(status))
+                self._stop()
             elif os.WIFCONTINUED(status):
                 self._stopped, self._awake = False, time.monotonic()
             else:
@@ -125,9 +124,9 @@ class Attended:
                 memory = usage.ru_maxrss * (1 if os.uname().sysname == "Darwin" else 1024)
                 return Ended(None if code < 0 else code, max(-code, 0), seconds, memory, self._asked)
 
-    def _stop(self, number: int) -> None:
+    def _stop(self) -> None:
         self._stopped = True
-        if number == signal.SIGSTOP and not _is_job():
+        if not _is_job():
             return  # whoever stopped it knows nothing of diag, and would not continue it
         end = time.monotonic() + 20 * TICK
         while any(one.waiting for one in self.streams) and time.monotonic() < end:

@@ -76,8 +76,9 @@ class Stream:
     """
 
     def __init__(self, name: str, fd: int, ends: tuple[int, ...]) -> None:
-        self.name, self.fd, self.ends, self.terminal = name, fd, ends, os.isatty(fd)
-        self.source, self.target = _terminal(fd) if self.terminal else _pipe()
+        self.name, self.fd, self.ends = name, fd, ends
+        self.source, self.target = (os.isatty(fd) and _terminal(fd)) or _pipe()
+        self.terminal = os.isatty(self.source)
         os.set_blocking(self.source, False)
         self.kept, self.last = Kept(), time.monotonic()
         self.error, self.open, self.gone = "", True, False
@@ -101,6 +102,8 @@ class Stream:
 
     def resize(self) -> bool:
         """Give the command's terminal the size that the real one has now; whether that is another one."""
+        if not self.terminal or not self.open:
+            return False
         size, had = (fcntl.ioctl(one, termios.TIOCGWINSZ, SIZE) for one in (self.fd, self.source))
         fcntl.ioctl(self.source, termios.TIOCSWINSZ, size)
         return size != had
@@ -164,9 +167,10 @@ class Stream:
         modes = termios.tcgetattr(self.source)
         if modes == self._modes or not _is_ours(self.fd):
             return
-        self._modes, real = modes, termios.tcgetattr(self.fd)
-        modes[OUTPUT] |= real[OUTPUT] & termios.OPOST
-        termios.tcsetattr(self.fd, termios.TCSANOW, modes)
+        self._modes = list(modes)
+        with suppress(termios.error):  # a terminal that is gone takes none
+            modes[OUTPUT] |= termios.tcgetattr(self.fd)[OUTPUT] & termios.OPOST
+            termios.tcsetattr(self.fd, termios.TCSANOW, modes)
 
 
 def streams() -> list[Stream]:
@@ -200,9 +204,12 @@ def _pipe() -> tuple[int, int]:
     return source, target
 
 
-def _terminal(fd: int) -> tuple[int, int]:
-    """A pseudo-terminal like the real one."""
-    source, target = os.openpty()
+def _terminal(fd: int) -> tuple[int, int] | None:
+    """A pseudo-terminal like the real one, None where there is no further one."""
+    try:
+        source, target = os.openpty()
+    except OSError:
+        return None
     modes = termios.tcgetattr(fd)
     modes[OUTPUT] &= ~termios.OPOST
     termios.tcsetattr(target, termios.TCSANOW, modes)

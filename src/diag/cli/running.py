@@ -256,7 +256,7 @@ def _in_words(program: str, ended: Ended) -> str:
     # What a process held before it became the command counts, too, and that was diag.
     more = ended.memory > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     held = f", at most {ended.memory / 2**20:.1f} MiB in one process" if more else ""
-    return f"{program} {end} after {ended.seconds:.1f} s{held}"
+    return f"{program} {end} after {ended.seconds:.2f} s{held}"
 
 
 def _environment() -> dict[str, str]:
