@@ -24,7 +24,7 @@ STACK_OF = expression(r"^\W*Process (?P<pid>[0-9]{1,9}): ")
 STACK = expression(
     r"^\W{0,40}Thread (?P<id>(?:0x)?[0-9A-Fa-f]{1,18}) \((?P<does>[\w+]{1,40})\)(?:: \"(?P<name>[^\"]{1,80})\")?"
 )
-FRAME = expression(r"^\W{0,40}(?P<frame>\S.{0,120} \([^()]{1,200}:[0-9]{1,7}\))\s*$")
+FRAME = expression(r"^\s{0,40}(?P<frame>\S.{0,120} \([^()]{1,200}:[0-9]{1,7}\))\s*$")
 FRAMES = 40
 ACTIVE = "active"
 
@@ -48,7 +48,7 @@ def processes(capture: Capture) -> Iterator[Fact]:
             threads=int(told["threads"]) if told.get("threads") else None,
             cpu=float(told["cpu"]),
             waits_in=told.get("waits") or "",
-            command=told.get("command") or "",
+            command=(told.get("command") or "").strip(),
         )
 
 

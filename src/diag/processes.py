@@ -104,7 +104,7 @@ def _thread(pid: int, task: Task, used: float) -> str:
     folder = f"/proc/{pid}/task/{task.pid}"
     waits = _text(f"{folder}/wchan").strip("0")
     stack = [line.partition("] ")[2].partition("+")[0] for line in _text(f"{folder}/stack").splitlines()]
-    below = f"    kernel: {' < '.join(filter(None, stack[:FRAMES]))}\n" if any(stack) else ""
+    below = f"    stack: {' < '.join(filter(None, stack[:FRAMES]))}\n" if any(stack) else ""
     where = f", waits in {waits}" if waits else ""
     return f"  thread {task.pid} ({task.name}), state {task.state}, cpu {used:.0f} %{where}\n{below}"
 
