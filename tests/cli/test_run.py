@@ -33,6 +33,11 @@ COMMANDS = {
     "leaves a daemon": ("sh", "-c", "(sleep 0.7; echo late) & echo out"),
     "prints what is no text": ("sh", "-c", r"printf '\377\0\001no end'; printf '\377' >&2; exit 1"),
     "asks who it is": ("sh", "-c", "test -t 0 || test -t 1 || test -t 2 || cat /proc/self/environ"),
+    "asks what it was given": (
+        "sh",
+        "-c",
+        "grep -E 'Sig(Blk|Cgt)' /proc/self/status; ulimit -a; umask; ls /proc/self/fd",
+    ),
     "has all the words": ("printf", "%s|", "a b", "", "-x", "--", "--stall"),
     "signals its group": (sys.executable, "-c", DEAF + "(0.2); import os; os.killpg(0, 15); time.sleep(0.2)"),
 }
@@ -112,6 +117,15 @@ def test_what_is_asked_to_end_needs_no_explanation():
         assert process.stderr.read() == b""
     assert process.returncode == -signal.SIGTERM
     assert not psutil.pid_exists(child)
+
+
+def test_who_is_asked_to_end_while_it_is_looked_at_ends_at_once():
+    with subprocess.Popen((*DIAG, "--stall", "0.3", "sleep", "60"), stderr=subprocess.PIPE) as process:
+        started_by(process.pid)
+        time.sleep(1)
+        process.terminate()
+        assert process.stderr.read() == b""
+    assert process.returncode == -signal.SIGTERM
 
 
 def started_by(pid: int) -> int:

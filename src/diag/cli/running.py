@@ -148,6 +148,7 @@ class _Stalls:
     def __init__(self, explains: _Explains) -> None:
         self.explains, self.said = explains, ""
         self.seen: tuple[Capture, ...] = ()
+        self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
     def begin(self, command: Attended) -> bool:
@@ -161,7 +162,8 @@ class _Stalls:
         return True
 
     def end(self) -> None:
-        """Wait until all is told."""
+        """Look no further, and wait until what was seen is told."""
+        self._over.set()
         if self._thread:
             self._thread.join()
 
@@ -170,7 +172,11 @@ class _Stalls:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         with _apart():
             self.said = f"{self.explains.program} wrote nothing for {time.monotonic() - command.last:.0f} s"
-            self.seen = tuple(_looked_at(command.pid, self.explains.asked.bounds))
+            self.seen = ()
+            for one in _looked_at(command.pid, self.explains.asked.bounds):
+                self.seen += (one,)
+                if self._over.is_set():  # there is an end to be explained, or none
+                    return
             self.explains.stall(command.streams, self)
 
 
