@@ -28,7 +28,6 @@ from diag.api import (
     PythonStack,
     Reading,
     Remedy,
-    Undecided,
     check,
 )
 
@@ -43,6 +42,7 @@ DOES = {
     ),
     "stopped": ("{who} was stopped (SIGSTOP, or a debugger)", "{who} 已被暂停（SIGSTOP 或调试器）"),
     "computes": ("{who} computes ({where})", "{who} 正在计算（{where}）"),
+    "untold": ("what its processes do is not told", "其进程的状态未知"),
     "waits": ("all of its processes wait ({who} in {where})", "其所有进程都在等待（{who} 位于 {where}）"),
 }
 SPINS = """\
@@ -68,6 +68,7 @@ Thread 412 (idle): "MainThread"
     wait (threading.py:320)
     join (serve.py:41)
 """
+UNTOLD = "diag run: python3 wrote nothing for 60 s\n"
 WENT_ON = f"{WAITS}diag run: python3 exited with code 0 after 300.0 s\n"
 
 
@@ -122,7 +123,7 @@ WENT_ON = f"{WAITS}diag run: python3 exited with code 0 after 300.0 s\n"
         ),
     ),
     sources=("https://docs.kernel.org/filesystems/proc.html", "https://github.com/benfred/py-spy"),
-    fires=(SPINS, NFS, WAITS),
+    fires=(SPINS, NFS, WAITS, UNTOLD),
     silent=(WENT_ON,),
 )
 def stalled(facts: Facts) -> Iterator[Answer]:
@@ -131,12 +132,8 @@ def stalled(facts: Facts) -> Iterator[Answer]:
     kind, worst = _worst(facts.all(ProcessState))
     if any(one.exit_code == 0 for one in facts.all(CommandEnd)):
         return
-    if worst is None:
-        yield Undecided(reason="what its processes do is not told")
-        return
-    stacks = sorted(facts.all(PythonStack), key=lambda one: (one.pid != worst.pid, not one.active))[:3]
-    where = worst.waits_in or (f"{worst.cpu:.0f} %" if worst.cpu else f"state {worst.state}")
-    english, chinese = (one.format(who=f"{worst.name} ({worst.pid})", where=where) for one in DOES[kind])
+    stacks = sorted(facts.all(PythonStack), key=lambda one: (not worst or one.pid != worst.pid, not one.active))[:3]
+    english, chinese = (one.format(**_named(worst)) for one in DOES[kind])
     others = [one for one in facts.all(ProcessState) if one.thread is None and one is not worst][:OTHERS]
     innermost = next((one.frames[0] for one in stacks if one.frames), "")
     yield Finding(
@@ -151,7 +148,7 @@ def stalled(facts: Facts) -> Iterator[Answer]:
         subject=stall.program,
         confidence="high" if kind == "stopped" else "medium",
         remedies=(kind,) if kind in ("kernel", "stopped") else ("stacks",),
-        evidence=tuple(map(Evidence.of, (stall, worst, *others, *stacks, *_used(facts)))),
+        evidence=tuple(map(Evidence.of, filter(None, (stall, worst, *others, *stacks, *_used(facts))))),
     )
 
 
@@ -160,10 +157,20 @@ def _worst(states: tuple[ProcessState, ...]) -> tuple[str, ProcessState | None]:
     for kind, letters in (("kernel", "D"), ("stopped", "Tt")):
         if found := next((one for one in states if one.state in letters), None):
             return kind, found
-    busy = max(states, key=lambda one: (one.cpu or 0, bool(one.waits_in)), default=None)
-    if busy and (busy.cpu or 0) >= BUSY:
+    if not states:
+        return "untold", None
+    busy = max(states, key=lambda one: (one.cpu or 0, bool(one.waits_in)))
+    if (busy.cpu or 0) >= BUSY:
         return "computes", busy
     return "waits", next((one for one in states if one.waits_in), busy)
+
+
+def _named(worst: ProcessState | None) -> dict[str, str]:
+    """Who it is, and where it is."""
+    if worst is None:
+        return {}
+    where = worst.waits_in or (f"{worst.cpu:.0f} %" if worst.cpu else f"state {worst.state}")
+    return {"who": f"{worst.name} ({worst.pid})", "where": where}
 
 
 def _used(facts: Facts) -> list[Reading]:

@@ -11,6 +11,7 @@ When diag is killed with SIGKILL the command lives on, as under a shell that was
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import time
@@ -36,6 +37,8 @@ TICK = 0.01
 LONGEST = 1.0
 """Seconds between two looks at a command that may stall."""
 ANCESTORS = 200
+RUSAGE_UNIT = 1 if os.uname().sysname == "Darwin" else 1024
+"""Bytes in which the peak of a process's memory is told."""
 
 
 class Came(NamedTuple):
@@ -49,7 +52,7 @@ class Came(NamedTuple):
 class Ended(NamedTuple):
     """How a command ended: by an exit code, or by a signal; `asked` where diag was told to end before.
 
-    `memory` is the most that one of its processes held, in bytes.
+    `memory` is the most that one of its processes held, in bytes, 0 where that is no more than what diag held before.
     """
 
     exit_code: int | None
@@ -121,8 +124,7 @@ class Attended:
                 self._stopped, self._awake = False, time.monotonic()
             else:
                 code, seconds = os.waitstatus_to_exitcode(status), time.monotonic() - self.began
-                memory = usage.ru_maxrss * (1 if os.uname().sysname == "Darwin" else 1024)
-                return Ended(None if code < 0 else code, max(-code, 0), seconds, memory, self._asked)
+                return Ended(None if code < 0 else code, max(-code, 0), seconds, _held(usage), self._asked)
 
     def _stop(self) -> None:
         self._stopped = True
@@ -153,7 +155,16 @@ def attend(
     os.close(free)
     with _noticed() as came:
         command = Attended(argv, environment, closed, came)
-        return command.wait(patience, stalled), command.streams
+        ended = command.wait(patience, stalled)
+    for one in command.streams:
+        one.end()
+    return ended, command.streams
+
+
+def _held(usage: resource.struct_rusage) -> int:
+    """Bytes: a process hands its own peak on to what it becomes, so that a small command seems as large as diag."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * RUSAGE_UNIT if usage.ru_maxrss > own else 0
 
 
 class _Signals:

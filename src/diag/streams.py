@@ -91,9 +91,12 @@ class Stream:
         os.close(self.target)
         self._thread.start()
 
-    def finish(self) -> None:
-        """Wait for what is still under way after the command's end; who keeps the stream open has it passed on."""
+    def end(self) -> None:
+        """Expect no more than what is under way: the command has ended."""
         os.close(self._end)
+
+    def finish(self) -> None:
+        """Wait until that is passed on; what a daemon still writes is left to another process."""
         self._thread.join()
         if self.open:
             os.set_blocking(self.source, True)
@@ -147,7 +150,7 @@ class Stream:
                 return self._close()
             if size:
                 yield size
-                if self.kept.total > FLOOD and size < CHUNK:
+                if self.kept.total > FLOOD and size < CHUNK and not self.terminal:
                     time.sleep(GATHER)
                 continue
             ready = dict(poll.poll(patience))

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import NamedTuple
@@ -104,17 +104,13 @@ class _Explains:
     def failure(self, ended: Ended, streams: Sequence[Stream], stalls: _Stalls) -> None:
         """Explain why it failed."""
         said = stalls.said, _in_words(self.program, ended), self.witness.group()
-        seen = (*stalls.seen, *_kernels(*self.witness.log()))
-        self.explain(self.taken(said, streams), seen, self.asked.bounds)
+        self._explain((*stalls.seen, *_kernels(*self.witness.log()), *self._taken(said, streams)), streams)
 
     def stall(self, streams: Sequence[Stream], stalls: _Stalls) -> None:
         """Explain what it does while it writes nothing; from a thread, which no alarm reaches."""
-        from msgspec.structs import replace
+        self._explain((*stalls.seen, *self._taken((stalls.said,), streams)), streams, bounded=False)
 
-        bounds = replace(self.asked.bounds, timeout=None)
-        self.explain(self.taken((stalls.said,), streams), stalls.seen, bounds)
-
-    def taken(self, said: Sequence[str], streams: Sequence[Stream]) -> Iterator[Capture]:
+    def _taken(self, said: Sequence[str], streams: Sequence[Stream]) -> Iterator[Capture]:
         """What was seen of it, how it was started, and what it wrote."""
         from diag.capture import Capture
         from diag.text import decode
@@ -128,18 +124,22 @@ class _Explains:
             if tail:
                 # Its lines were not counted: they are numbered from where it begins.
                 yield Capture.of(f"the end of {one.name}", decode(tail), kind="text", scope=self.program)
-            if 2 in one.ends and not one.kept.line_ended and not self.asked.output.quiet:
-                print(file=sys.stderr)
 
-    def explain(self, taken: Iterable[Capture], seen: Iterable[Capture], bounds: Bounds) -> None:
-        """Judge these texts and report."""
+    def _explain(self, texts: tuple[Capture, ...], streams: Sequence[Stream], *, bounded: bool = True) -> None:
+        """Judge these texts and report, below the last line of the command."""
+        from msgspec.structs import replace
+
         from diag.cli import examine
         from diag.cli.options import Live
         from diag.sources import Attended as Source
 
-        source = Source(_shown(shlex.join(self.argv))[:NAME], (*seen, *taken))
+        output, content, bounds, _ = self.asked
+        if not output.quiet and any(2 in one.ends and not one.kept.line_ended for one in streams):
+            print(file=sys.stderr)
+        source = Source(_shown(shlex.join(self.argv))[:NAME], texts)
         question = examine.Question(command=examine.RUN, opened=(source,), here=False)
-        examine.run(question, output=self.asked.output, content=self.asked.content, bounds=bounds, live=Live())
+        bounds = bounds if bounded else replace(bounds, timeout=None)
+        examine.run(question, output=output, content=content, bounds=bounds, live=Live())
 
 
 class _Stalls:
@@ -259,9 +259,7 @@ def _in_words(program: str, ended: Ended) -> str:
         end = f"died with <Signals.{name}: {number}>"
     else:
         end = f"exited with code {ended.exit_code}"
-    # What a process held before it became the command counts, too, and that was diag.
-    more = ended.memory > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    held = f", at most {ended.memory / 2**20:.1f} MiB in one process" if more else ""
+    held = f", at most {ended.memory / 2**20:.1f} MiB in one process" if ended.memory else ""
     return f"{program} {end} after {ended.seconds:.2f} s{held}"
 
 
