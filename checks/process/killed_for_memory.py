@@ -50,8 +50,8 @@ ENDED_WELL = GROUP.replace("died with <Signals.SIGKILL: 9>", "exited with code 0
     "process/killed-for-memory",
     severity="error",
     about="process",
-    needs=(CommandEnd,),
-    uses=(GroupKills, HardwareEvent, Text),
+    needs=(),
+    uses=(CommandEnd, GroupKills, HardwareEvent, Text),
     words={
         "en": {
             "title": "The kernel killed a process of the command because memory ran out",
@@ -90,6 +90,7 @@ ENDED_WELL = GROUP.replace("died with <Signals.SIGKILL: 9>", "exited with code 0
             verify="free -h",
         ),
     ),
+    applies=lambda facts: "" if facts.first(CommandEnd) else "no command that diag ran has ended",
     sources=("https://docs.kernel.org/admin-guide/cgroup-v2.html",),
     explains=("container/killed-from-outside", "host/killed-for-memory", "host/other-process-killed-for-memory"),
     fires=(GROUP, WORKER),

@@ -76,8 +76,8 @@ WENT_ON = f"{WAITS}diag run: python3 exited with code 0 after 300.0 s\n"
     "process/stalled",
     severity="warning",
     about="process",
-    needs=(CommandStall,),
-    uses=(CommandEnd, ProcessState, PythonStack, Reading),
+    needs=(),
+    uses=(CommandStall, CommandEnd, ProcessState, PythonStack, Reading),
     words={
         "en": {
             "title": "The command runs and writes nothing",
@@ -122,6 +122,7 @@ WENT_ON = f"{WAITS}diag run: python3 exited with code 0 after 300.0 s\n"
             source="https://github.com/benfred/py-spy",
         ),
     ),
+    applies=lambda facts: "" if facts.first(CommandStall) else "no command that diag ran was quiet",
     sources=("https://docs.kernel.org/filesystems/proc.html", "https://github.com/benfred/py-spy"),
     fires=(SPINS, NFS, WAITS, UNTOLD),
     silent=(WENT_ON,),

@@ -78,6 +78,13 @@ def test_a_terminal_shows_and_takes_the_same(program, steps):
     assert seen == bare
 
 
+def test_what_is_typed_is_not_sent_twice_where_nobody_says_who_sent_it():
+    elsewhere = f"import signal; del signal.sigtimedwait, signal.sigwaitinfo; {DIAG[2]}"
+    command = (sys.executable, "-c", elsewhere, "run", sys.executable, "-c", COUNTS.format(name="SIGINT"))
+    shown, code = typed(command, [(b"up\r\n", b"\x03")])
+    assert (code, shown) == (0, b"up\r\n^C1 100\r\n")
+
+
 def test_the_command_learns_of_a_new_size():
     shown, code = typed((*DIAG, sys.executable, "-c", COUNTS.format(name="SIGWINCH")), [(b"up", sized(50, 77))])
     assert (code, shown.split()[-1]) == (0, b"77")
