@@ -72,9 +72,10 @@ class _Reader:
         return capture.kind != "text" and key_of(capture) in self.loaded.probes
 
     def own(self, capture: Capture) -> Iterator[Fact]:
-        """What a probe tells of its own text, and what entries ask about in it."""
+        """What a probe tells of its own text, and what entries ask about in it; what was asked is no program's word."""
         yield from self.read(self.loaded.probes[key_of(capture)], capture)
-        yield from self.sighted(capture, self.loaded.signatures.find(capture.body), ())
+        if capture.kind != "asked":
+            yield from self.sighted(capture, self.loaded.signatures.find(capture.body), ())
 
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:
         """What is told of the texts to be searched: where there are several, each is about machines of its own.

@@ -205,3 +205,11 @@ def made_group() -> Path | None:
                 return group
             group.rmdir()
     return None
+
+
+def test_what_was_typed_is_not_taken_for_what_was_said() -> None:
+    words = "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests."
+    done = subprocess.run([*DIAG, "sh", "-c", f"echo '{words}' >&2; exit 3"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.count("memory/sampler-warm-up-exhausted") == 1
+    assert "evidence: stderr:1: RuntimeError" in done.stderr
