@@ -14,6 +14,7 @@ kernel's ring, and refuses in so many words, where a journal that may not be rea
 | `ring-timeout`, `gpu-hang`, `gpu-reset` | a job did not end, the device stands, it is reset [ring, ecode, engine] |
 | `page-fault`, `iommu-fault` | a device reached for memory it may not [hub; event or reason] |
 | `aer` | PCI Express reports an error [corrected, nonfatal, fatal] |
+| `aer-unrecovered` | a device that such an error stopped, as its driver takes no part in the recovery |
 | `mce`, `edac`, `ghes` | processor, memory or firmware report one [bank; CE, UE; severity] |
 | `oom-killer` | a process was killed for want of memory, one event a kill [memcg, global, cpuset, …] |
 | `segfault`, `trap` | a process was ended for an access [the library] or an instruction [which] |
@@ -185,6 +186,8 @@ SHAPES = (
     Shape("aer", "AER: ", rf"AER: (?:Multiple )?{SEVERITY} error (?:message )?received(?: from|:) {AT}", role="opens"),
     Shape("aer", "AER: ", rf"AER: (?:Multiple )?{SEVERITY} error received: id=", role="opens"),
     Shape("aer", "PCIe Bus Error: severity=", rf"(?:AER: )?PCIe Bus Error: severity={SEVERITY}"),
+    Shape("aer-unrecovered", "no error_detected callback", r"(?:AER: )?can't recover \(no error_detected"),
+    Shape("aer-unrecovered", "no AER-aware driver", r"(?:AER: )?device has no AER-aware driver"),
     Shape("pci-inaccessible", "inaccessible", r"(?:Unable to|can't) change power state from \w+ to \w+.{1,40}inacc"),
     Shape(
         "iommu-fault", "AMD-Vi: Event logged", rf"AMD-Vi: Event logged \[(?P<code>[A-Z_]{{1,40}})(?: device={AT})?[ \]]"
