@@ -42,9 +42,10 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/judge_thousand.py
 	$(BIN)/python bench/matrix.py
 	$(BIN)/python bench/scan.py
+	$(BIN)/python bench/run.py
 
 soak full: $(VENV)/installed
-	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults"
+	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults or probes or contract or test_run"
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

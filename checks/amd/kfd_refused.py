@@ -102,7 +102,10 @@ Agent 2
         "https://github.com/ROCm/legacy-rocm-build/issues/2232",
         "https://github.com/ROCm/legacy-rocm-build/issues/1211",
     ),
-    explains=("torch/device-unavailable",),
+    explains=(
+        *("device/tool-unanswered", "host/device-refused", "torch/device-unavailable"),
+        "amd/runtime-does-not-open-device",
+    ),
     fires=(INVALID, MEMORY),
     silent=(OPENED,),
 )

@@ -1,7 +1,7 @@
 """A program on an AMD device reached for memory that it may not.
 
 ## What it finds
-The page faults that amdgpu logs: one finding for each device, with the processes it names.
+The page faults that amdgpu logs, whole or some lines of one: one finding for each device, with the processes it names.
 
 ## Why it matters
 The process is ended, or hangs; the same as a segmentation fault, on the device.
@@ -27,10 +27,22 @@ RETRY = """\
 [19277.981250] amdgpu 0000:3d:00.0: amdgpu:  for process python3.12 pid 6071 thread python3.12 pid 6071)
 [19277.981413] amdgpu 0000:3d:00.0: amdgpu:   in page starting at address 0x0000709843601000 from IH client 0x12 (VMC)
 """
-DETAILS = """\
+PARTS = """\
 [Tue Sep  9 02:30:28 2025] amdgpu 0000:66:00.0: amdgpu:  for process python3 pid 132532 thread python3 pid 132532)
 [Tue Sep  9 02:30:28 2025] amdgpu 0000:c6:00.0: amdgpu: VM_L2_PROTECTION_FAULT_STATUS:0x00341051
 """
+CLIENT = """\
+[428915.922919] amdgpu 0000:83:00.0: amdgpu: \t Faulty UTCL2 client ID: CPC (0x5)
+[428915.922922] amdgpu 0000:83:00.0: amdgpu: \t MORE_FAULTS: 0x0
+"""
+MAPPING = "[Tue Sep 19 15:03:01 2023] amdgpu 0000:03:00.0: amdgpu: \t MAPPING_ERROR: 0x0\n"
+PAGE = "[  797.904847] amdgpu 0000:03:00.0:   in page starting at address 0x000000000000d000 from client 27\n"
+STATUS = "GCVM_L2_PROTECTION_FAULT_STATUS:0x00000B32\n"
+RING = """\
+maj 08 19:27:35 host-1 kernel: amdgpu 0000:c2:00.0: ring gfx_0.0.0 timeout, signaled seq=166926, emitted seq=166928
+maj 08 19:27:35 host-1 kernel: amdgpu 0000:c2:00.0:  Process llama-server pid 12519 thread llama-server pid 12519
+"""
+ECC = "[Sat Jan  7 14:25:56 2023] amdgpu 0000:e3:00.0: amdgpu: SRAM ECC is active.\n"
 
 
 @check(
@@ -78,10 +90,15 @@ DETAILS = """\
     sources=(
         "https://github.com/ROCm/legacy-rocm-build/issues/6157",
         "https://github.com/ROCm/legacy-rocm-build/issues/4021",
+        "https://github.com/sgl-project/sglang/issues/10195",
+        "https://github.com/ROCm/legacy-rocm-build/issues/2766",
+        "https://github.com/ROCm/legacy-rocm-build/issues/2480",
+        "https://github.com/ROCm/tensorflow-upstream/issues/998",
+        "https://github.com/ROCm/legacy-rocm-build/issues/6269",
     ),
     explains=("device/job-hung",),
-    fires=(VLLM, RETRY),
-    silent=(DETAILS,),
+    fires=(VLLM, RETRY, PARTS, CLIENT, MAPPING, PAGE, STATUS),
+    silent=(ECC, RING),
 )
 def page_fault(facts: Facts) -> Iterator[Answer]:
     """Gather the events, device by device."""

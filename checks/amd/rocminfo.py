@@ -24,6 +24,8 @@ REFUSALS = (
     "Unable to open /dev/kfd read-write",
     "Call returned HSA_STATUS_ERROR",
 )
+NO_MEMBER = expression(r"\S{1,64} is not member of \S{1,40} group, the default DRM access group")
+"""What follows a refusal; old releases said it and went on, so that it refuses only where no agent follows."""
 
 
 class Agent(NamedTuple):
@@ -41,10 +43,11 @@ class Agent(NamedTuple):
     recognise=Recognise(
         literals=(
             *("ROCk module", "hygon module", "HSA System Attributes", "HSA Agents", "Name:  ", "BDFID:", " KB"),
-            *("*** Done ***", *REFUSALS[2:]),
+            *("*** Done ***", "the default DRM access group", *REFUSALS[2:]),
         ),
         pattern=r"^\W*(?:ROCk module (?:version|is)|hygon module is|HSA System Attributes|HSA Agents|BDFID:\s"
-        r"|(?:Marketing|Vendor) Name:\s|Name: {20}\S|Size:\s+[0-9]{1,15}\(0x|Done \*\*\*)|" + "|".join(REFUSALS[2:]),
+        r"|(?:Marketing|Vendor) Name:\s|Name: {20}\S|Size:\s+[0-9]{1,15}\(0x|Done \*\*\*)|"
+        + "|".join((NO_MEMBER.pattern, *REFUSALS[2:])),
         each=True,
         lines=120,
     ),
@@ -64,6 +67,7 @@ def rocminfo(capture: Capture) -> Iterator[Fact]:
     yield from (_device(capture, index if whole else None, agent, hygon) for index, agent in enumerate(agents))
     if not agents:
         yield from _none(capture)
+        yield from _no_member(capture)
 
 
 def _whole(capture: Capture) -> bool:
@@ -85,6 +89,16 @@ def _none(capture: Capture) -> Iterator[Unavailable]:
             yield Unavailable(
                 origin=capture.origin(line), what="rocminfo", how="silent", reason=reason, tells=("Accelerator",)
             )
+            return
+
+
+def _no_member(capture: Capture) -> Iterator[Unavailable]:
+    """A user without the group, where neither a refusal that says more nor a list of agents is there."""
+    if any(words in line.text for line in capture.lines() for words in ("HSA Agents", *REFUSALS[:3])):
+        return
+    for line in capture.lines():
+        if found := NO_MEMBER.search(line.text):
+            yield Unavailable(origin=capture.origin(line), what="rocminfo", reason=found[0], tells=("Accelerator",))
             return
 
 

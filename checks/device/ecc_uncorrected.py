@@ -93,6 +93,7 @@ A100 = """\
         ),
     ),
     sources=(FLAGS, "https://github.com/vllm-project/vllm/issues/5222"),
+    explains=("nvidia/diagnosis-failed", "nvidia/recovery-action-pending"),
     fires=(K80,),
     silent=(A100,),
 )

@@ -100,6 +100,7 @@ GPU 00000000:83:00.0
         "https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/nvidia/debug.md",
         "https://github.com/leptonai/gpud/pull/80",
     ),
+    explains=("nvidia/diagnosis-failed", "nvidia/recovery-action-pending"),
     fires=(ROW, DIAGNOSIS),
     silent=(NONE,),
 )

@@ -96,6 +96,7 @@ GPU 00000000:83:00.0
         ),
     ),
     sources=(CATALOGUE, FLAGS, "https://github.com/awslabs/awsome-distributed-ai/pull/1190"),
+    explains=("device/memory-repair-pending", "nvidia/diagnosis-failed", "nvidia/recovery-action-pending"),
     fires=(NO_SPARE,),
     silent=(NONE,),
 )

@@ -37,6 +37,15 @@ LIBRARY = """\
 {"utilization": 98, "temperature": 88, "throttle": ["hw_slowdown", "hw_thermal_slowdown"]}, "errors": {}, "name": \
 "NVIDIA L40S", "address": "00000000:01:00.0", "memory_mib": 46068, "processes": []}]}
 """
+ROW = """\
+| Warning                   | GPU 0 Thermal violations totaling 13.3 second  |
+|                           | s started at 9.7 seconds into the test for GP  |
+"""
+WATCHED = """\
+ERROR [1514002:1514004] [[Health]] Detected a WARNING in health system Thermal: 'Detected clocks event due to thermal \
+violation in GPU 2. Verify that the cooling on this machine is functional, including external, thermal material \
+interface, fans, and any other components.
+"""
 COUNTERS = """\
 ==============NVSMI LOG==============
 Driver Version                            : 580.95.05
@@ -102,8 +111,10 @@ GPU 0000000F:01:00.0
         FIELDS,
         "https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/nvidia/debug.md",
         "https://github.com/ollama/ollama/issues/13552",
+        "https://github.com/NVIDIA/DCGM/issues/270",
     ),
-    fires=(DIAGNOSIS, LIBRARY),
+    explains=("nvidia/diagnosis-failed",),
+    fires=(DIAGNOSIS, ROW, WATCHED, LIBRARY),
     silent=(COUNTERS,),
 )
 def throttled(facts: Facts) -> Iterator[Answer]:

@@ -98,6 +98,20 @@ GPU  Temp (DieEdge)  AvgPwr  SCLK     MCLK    Fan     Perf  PwrCap  VRAM%  GPU%
 ====================================================================================
 =============================== End of ROCm SMI Log ================================
 """
+ROCM_ANSWERS = """\
+ROCk module is loaded
+user is not member of "video" group, the default DRM access group. Users must be a member of the "video" group or \
+another DRM access group in order for ROCm applications to run successfully.
+==========
+HSA Agents
+==========
+*******
+Agent 2
+*******
+  Name:                    gfx803
+  Marketing Name:          Ellesmere [Radeon RX 470/480/570/570X/580/580X]
+  Vendor Name:             AMD
+"""
 HYGON_ANSWERS = """\
 user@host:~$ /usr/local/dtk-24.04.3/bin/hy-smi --showid --showmeminfo vram --showuniqueid --json
 
@@ -167,13 +181,19 @@ def elsewhere(facts: Facts) -> str:
     sources=(
         "https://github.com/ROCm/ROCm-docker/issues/107",
         "https://github.com/ROCm/legacy-rocm-build/issues/4043",
+        "https://github.com/ROCm/ROCm/issues/1008",
         "https://github.com/vllm-project/vllm-ascend/issues/2698",
         "https://github.com/Ascend/cann-container-image/issues/46",
         "https://github.com/gpustack/gpustack/issues/1508",
     ),
     explains=("torch/device-unavailable",),
     fires=(NOT_LOADED, SMI_NONE, NPU_8005, NPU_8020),
-    silent=(NPU_ANSWERS, HYGON_ANSWERS, NOT_LOADED + "$ sudo modprobe amdgpu\n$ rocm-smi\n" + SMI_ANSWERS),
+    silent=(
+        NPU_ANSWERS,
+        ROCM_ANSWERS,
+        HYGON_ANSWERS,
+        NOT_LOADED + "$ sudo modprobe amdgpu\n$ rocm-smi\n" + SMI_ANSWERS,
+    ),
 )
 def tool_unanswered(facts: Facts) -> Iterator[Answer]:
     """Look for a refusal that no answer follows."""

@@ -39,6 +39,8 @@ NEW = OLD.replace("v0.8.5", "v0.11.0")
 BETWEEN = OLD.replace("v0.8.5", "v0.10.1")
 OFFICIAL = ("vllm/", "lmsysorg/")
 """Whose images hold the releases that were compared; others' may hold forks."""
+UNTAGGED = "0.1.dev"
+"""How a build begins whose clone had no tags: its number says nothing of its age."""
 
 
 @check(
@@ -114,7 +116,8 @@ def _version(facts: Facts, launch: LaunchArguments) -> tuple[str, tuple[Evidence
     if launch.image:
         return launch.version, ()
     told: tuple[Engine | Package, ...] = (*facts.all(Engine), *facts.all(Package))
-    found = {one.version: one for one in told if one.name == launch.engine and numbers(one.version)}
+    own = [one for one in told if one.name == launch.engine and not one.version.startswith(UNTAGGED)]
+    found = {one.version: one for one in own if numbers(one.version)}
     return next(((version, (Evidence.of(one),)) for version, one in found.items() if len(found) == 1), ("", ()))
 
 

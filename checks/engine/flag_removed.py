@@ -39,6 +39,8 @@ OLD = NEW.replace("v0.21.0", "v0.9.2")
 BETWEEN = NEW.replace("v0.21.0", "v0.11.0")
 OFFICIAL = ("vllm/", "lmsysorg/")
 """Whose images hold the releases that were compared; others' may hold forks."""
+UNTAGGED = "0.1.dev"
+"""How a build begins whose clone had no tags: its number says nothing of its age."""
 
 
 @check(
@@ -110,7 +112,8 @@ def _version(facts: Facts, launch: LaunchArguments) -> tuple[str, tuple[Evidence
     if launch.image:
         return launch.version, ()
     told: tuple[Engine | Package, ...] = (*facts.all(Engine), *facts.all(Package))
-    found = {one.version: one for one in told if one.name == launch.engine and numbers(one.version)}
+    own = [one for one in told if one.name == launch.engine and not one.version.startswith(UNTAGGED)]
+    found = {one.version: one for one in own if numbers(one.version)}
     return next(((version, (Evidence.of(one),)) for version, one in found.items() if len(found) == 1), ("", ()))
 
 

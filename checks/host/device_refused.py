@@ -35,7 +35,12 @@ from diag.api import (
     present_makers,
 )
 
-DENIED = expression(r"(?P<path>/dev/[\w/]{2,40})\S* .{0,40}Permission denied|Insufficient Permissions")
+DENIED = {
+    expression(r"(/dev/[\w/]{2,40})\S* .{0,40}Permission denied"): "",
+    expression(r"Insufficient Permissions"): "/dev/nvidiactl",
+    expression(r"is not member of \S{1,40} group, the default DRM access group"): "/dev/kfd",
+}
+"""A tool's words, and the device file that it opens where the words do not name one."""
 ROOT = "root"
 INTEGRATED = {"amd", "intel"}
 """Makers of graphics inside a processor, which need not be open to anybody beside another maker's device."""
@@ -49,6 +54,10 @@ Unable to open /dev/kfd read-write: Permission denied
 Failed to get user name to check for video group membership
 # groups
 rocm-user sudo video
+"""
+NO_MEMBER = """\
+root is not member of "nogroup" group, the default DRM access group. Users must be a member of the "nogroup" group or \
+another DRM access group in order for ROCm applications to run successfully.
 """
 ROOT_ALONE = """\
 $ ls -la /dev | grep kfd
@@ -136,22 +145,25 @@ MAY = MEASURED.replace("false", "true")
     sources=(
         "https://github.com/ROCm/ROCm-docker/issues/116",
         "https://github.com/ROCm/ROCm-docker/issues/90",
+        "https://github.com/Firstbober/rocm-pytorch-gfx803-docker/issues/4",
         "https://github.com/ROCm/ROCT-Thunk-Interface/",
         "https://github.com/ROCm/ROCT-Thunk-Interface/issues/36",
         "https://github.com/NVIDIA/nvidia-docker/issues/1718",
     ),
-    explains=("torch/device-unavailable", "nvidia/driver-silent"),
-    fires=(ROCM_TERMINAL, ROOT_ALONE, MEASURED),
+    explains=(
+        *("device/tool-unanswered", "torch/device-unavailable"),
+        *("amd/runtime-does-not-open-device", "nvidia/driver-silent"),
+    ),
+    fires=(ROCM_TERMINAL, NO_MEMBER, ROOT_ALONE, MEASURED),
     silent=(MAY,),
 )
 def device_refused(facts: Facts) -> Iterator[Answer]:
     """Take a refusal as it was printed, else judge each device file that matters."""
     user = next((one for one in facts.all(User)), None)
-    denied = next((one for one in facts.all(Unavailable) if DENIED.search(one.reason)), None)
-    if denied:
-        path = (DENIED.search(denied.reason) or {"path": ""})["path"] or "/dev/nvidiactl"
-        yield _finding(path, user, denied.reason, denied, _node(facts, path))
-        return
+    for denied in facts.all(Unavailable):
+        if path := _denied(denied.reason):
+            yield _finding(path, user, denied.reason, denied, _node(facts, path))
+            return
     verdicts: dict[str, bool | None] = {}
     nodes = _nodes(facts)
     for node in nodes:
@@ -162,6 +174,12 @@ def device_refused(facts: Facts) -> Iterator[Answer]:
         yield _finding(refused.path, user, f"{refused.mode} {refused.owner} {refused.group}", refused, None)
     elif not verdicts or None in verdicts.values():
         yield Undecided(reason="not every device file was told with its rights, or nothing tells who asks")
+
+
+def _denied(reason: str) -> str:
+    """The device file that was refused."""
+    tries = ((words.search(reason), path) for words, path in DENIED.items())
+    return next((path or found[1] for found, path in tries if found), "")
 
 
 def _node(facts: Facts, path: str) -> DeviceNode | None:

@@ -2,13 +2,14 @@
 
 ## What it finds
 Lines of advanced error reporting (AER) in the kernel's log with a severity other than corrected: of such a device, or
-of any port in a log that also says that a device was lost.
+of any port in a log that also says that a device was lost, or could not be recovered from such an error.
 
 ## Why it matters
 What was under way is lost. After a fatal one the link is reset and the device is gone from its driver.
 
 ## What it cannot know
-Which device is below a port: a port is named as such, and not tied to the device that was lost. Where neither the line
+Which device is below a port: a port is named as such, and tied only to a device of which the log says that it could
+not be recovered. Where neither the line
 nor the machine's list makes it an accelerator or an adapter for RDMA, as for a disk, it is not judged.
 """
 
@@ -56,6 +57,26 @@ ROOT_PORT = """\
 [ 1000.123470] pcieport 0000:17:01.0:   device [8086:352a] error status/mask=00004000/00000000
 [ 1001.123470] NVRM: Xid (PCI:0000:db:00): 79, pid=1, GPU has fallen off the bus.
 """
+UNRECOVERED = """\
+[  +0.000001] pcieport 0000:00:03.0: AER: Multiple Uncorrected (Fatal) error received: 0000:00:03.0
+[  +0.000004] pcieport 0000:00:03.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, \
+(Requester ID)
+[  +0.000898] pcieport 0000:00:03.0:   device [8086:6f08] error status/mask=00004020/00000000
+[  +0.000894] pcieport 0000:00:03.0:    [14] CmpltTO                (First)
+[  +0.000921] nvidia 0000:03:00.0: AER: can't recover (no error_detected callback)
+[  +0.000002] snd_hda_intel 0000:03:00.1: AER: can't recover (no error_detected callback)
+[  +0.000041] pcieport 0000:00:03.0: AER: device recovery failed
+"""
+LAST_LINES = """\
+[  +0.000921] nvidia 0000:03:00.0: AER: can't recover (no error_detected callback)
+[  +1.050439] pcieport 0000:00:03.0: AER: Root Port link has been reset (0)
+[  +0.000041] pcieport 0000:00:03.0: AER: device recovery failed
+"""
+THUNDERBOLT = """\
+Sep 22 09:59:09 pve kernel: thunderbolt 0000:84:00.0: AER: can't recover (no error_detected callback)
+Sep 22 09:59:09 pve kernel: xhci_hcd 0000:97:00.0: AER: can't recover (no error_detected callback)
+Sep 22 09:59:09 pve kernel: pcieport 0000:80:1b.4: AER: device recovery failed
+"""
 DISK = """\
 [ 1000.123460] nvme 0000:65:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)
 [ 1001.123470] NVRM: Xid (PCI:0000:db:00): 79, pid=1, GPU has fallen off the bus.
@@ -102,9 +123,10 @@ CORRECTED = """\
     sources=(
         "https://docs.kernel.org/PCI/pcieaer-howto.html",
         "https://github.com/wilicc/gpu-burn/issues/1",
+        "https://github.com/rwth-i6/returnn/issues/1500",
     ),
-    fires=(LOST, ROOT_PORT),
-    silent=(CORRECTED, DISK),
+    fires=(LOST, ROOT_PORT, UNRECOVERED, LAST_LINES),
+    silent=(CORRECTED, DISK, THUNDERBOLT),
 )
 def pcie_errors_uncorrected(facts: Facts) -> Iterator[Answer]:
     """One finding for each device or port."""
@@ -112,16 +134,19 @@ def pcie_errors_uncorrected(facts: Facts) -> Iterator[Answer]:
     errors = [one for one in events if one.kind == "aer" and one.code in ("fatal", "nonfatal")]
     if not errors and not facts.read("kernel-log") and not events:
         yield Undecided(reason="no kernel log was read")
-    lost = any(one.kind == "gpu-lost" or (one.kind == "xid" and one.code == "79") for one in events)
+    left = {_named(facts, one): [one] for one in events if one.kind == "aer-unrecovered" and _named(facts, one)}
+    below = f" → {', '.join(left)}" if left else ""
+    lost = bool(below) or any(one.kind == "gpu-lost" or (one.kind == "xid" and one.code == "79") for one in events)
     found: dict[str, list[HardwareEvent]] = {}
     for event in errors:
-        port = f"PCIe port {event.address}" if lost and event.address and event.message.startswith(PORT) else ""
+        port = f"PCIe port {event.address}{below}" if lost and event.address and event.message.startswith(PORT) else ""
         if subject := port or _named(facts, event):
             found.setdefault(subject, []).append(event)
+    found = found or left
     if not found and any(one.message.startswith(UNTOLD) for one in errors):
         yield Undecided(reason=f"what device {errors[0].address} is is not told")
     for subject, told in found.items():
-        codes = ", ".join(dict.fromkeys(one.code for one in told))
+        codes = ", ".join(dict.fromkeys(one.code or "not recovered" for one in told))
         fatal = any(one.code == "fatal" for one in told)
         yield Finding(
             subject=subject,

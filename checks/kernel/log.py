@@ -14,6 +14,7 @@ kernel's ring, and refuses in so many words, where a journal that may not be rea
 | `ring-timeout`, `gpu-hang`, `gpu-reset` | a job did not end, the device stands, it is reset [ring, ecode, engine] |
 | `page-fault`, `iommu-fault` | a device reached for memory it may not [hub; event or reason] |
 | `aer` | PCI Express reports an error [corrected, nonfatal, fatal] |
+| `aer-unrecovered` | a device that such an error stopped, as its driver takes no part in the recovery |
 | `mce`, `edac`, `ghes` | processor, memory or firmware report one [bank; CE, UE; severity] |
 | `oom-killer` | a process was killed for want of memory, one event a kill [memcg, global, cpuset, …] |
 | `segfault`, `trap` | a process was ended for an access [the library] or an instruction [which] |
@@ -47,9 +48,10 @@ from diag.api import (
     replace,
 )
 
-Role = Literal["event", "opens", "names", "adds", "repeats"]
+Role = Literal["event", "opens", "names", "adds", "part", "repeats"]
 """A line is an event; opens one that a line near it completes; names the device of one to come, or the process of the
-one before; or repeats one in other words."""
+one before; is a part of one, which stands for it where the text has none of its other lines; or repeats one in other
+words."""
 
 BUS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?"
 AT = rf"(?:PCI:)?(?P<address>{BUS})"
@@ -96,11 +98,16 @@ CODES = {
     "Package": "package",
 }
 """Our words for those of the kernel; any other code is told as printed, with hyphens for spaces."""
+XIDS = {"119": "gsp-timeout", "120": "gsp-timeout"}
+"""NVIDIA's numbers of faults whose parts are told as another kind."""
 SEVERITY = r"(?P<code>Correct(?:ed|able)|Uncorrect(?:ed|able) \((?:Non-)?Fatal\))"
 KILLED = r"(?P<code>Memory cgroup out of memory|Out of memory)[^:]{0,40}: "
 VICTIM = r"(?P<pid>[0-9]{1,9})(?:, UID \d{1,9},)? \((?P<name>[^)]{1,64})\)"
 SWITCH = rf"nvidia-nvswitch\d{{0,3}}: SXid \({AT}\): (?P<code>\d{{1,6}}),"
 PLACE = r"(?:\S{1,60}(?:\(pid \d{1,9}\):)? )?"
+NVRM = r"NVRM: [^:]{1,60}"
+"""The driver's mark, and its function that wrote the line."""
+JOB = rf" in {PROCESS} \[{PID}\]"
 TILE = r"(?:Tile\d: )?GT\d: "
 
 
@@ -137,7 +144,11 @@ SHAPES = (
     Shape("driver-init", "NVRM: The NVIDIA probe", r"NVRM: The NVIDIA probe routine failed", "nvidia"),
     Shape("driver-init", "NVRM: No NVIDIA", r"NVRM: No NVIDIA (?:GPU|graphics adapter) found", "nvidia"),
     Shape("driver-mismatch", "NVRM: API mismatch", r"NVRM: API mismatch: the client", "nvidia"),
-    Shape("gsp-timeout", "GSP RM heartbeat timed out", r"NVRM: [^:]{1,60}: GSP RM heartbeat timed out", "nvidia"),
+    Shape("gsp-timeout", "GSP RM heartbeat timed out", rf"{NVRM}: GSP RM heartbeat timed out", "nvidia"),
+    Shape("gsp-timeout", "Heartbeat timed out", rf"{NVRM}: Heartbeat timed out, ", "nvidia", role="part"),
+    Shape("gsp-timeout", "* GSP Timeout *", rf"{NVRM}: \*{{5,60}} GSP Timeout \*", "nvidia", role="part"),
+    Shape("gsp-timeout", "rpcRecvPoll timedout", rf"{NVRM}: rpcRecvPoll timedout for fn ", "nvidia", role="part"),
+    Shape("gsp-timeout", "GSP RPC timeout", rf"{NVRM}: .{{0,40}}Back to back GSP RPC timeout", "nvidia", role="part"),
     Shape("peermem", "nvidia-peermem nv_", r"nvidia-peermem nv_\S{1,60} ERROR", "nvidia"),
     Shape(
         "ras",
@@ -159,29 +170,24 @@ SHAPES = (
         role="opens",
     ),
     Shape("page-fault", "VM fault (0x", r"VM fault \(0x", driver="amdgpu", role="opens"),
-    Shape(
-        "page-fault",
-        " thread ",
-        rf"(?:for process|in process|Process) {PROCESS} pid {PID} thread ",
-        driver="amdgpu",
-        role="adds",
+    Shape("page-fault", " thread ", rf"Process {PROCESS} pid {PID} thread ", driver="amdgpu", role="adds"),
+    Shape("page-fault", " thread ", rf"(?:for|in) process {PROCESS} pid {PID} thread ", driver="amdgpu", role="part"),
+    Shape("page-fault", "in page starting at", r"in page starting at address 0x", driver="amdgpu", role="part"),
+    Shape("page-fault", "at page 0x", r"at page 0x[0-9a-f]{1,16} from ", driver="amdgpu", role="part"),
+    Shape("page-fault", "VM_L2_PROTECTION_FAULT_", r"\w{0,4}VM_L2_PROTECTION_FAULT_STATUS: ?0x", "amd", role="part"),
+    Shape("page-fault", "Faulty UTCL2 client ID", r"Faulty UTCL2 client ID: ", "amd", role="part"),
+    *(
+        Shape("page-fault", f"{name}: 0x", rf"{name}: 0x[0-9a-f]{{1,4}}\b", driver="amdgpu", role="part")
+        for name in ("MORE_FAULTS", "WALKER_ERROR", "PERMISSION_FAULTS", "MAPPING_ERROR")
     ),
-    Shape(
-        "gpu-hang",
-        "GPU HANG: ecode",
-        rf"GPU HANG: ecode (?P<code>[0-9a-fx:]{{1,40}})(?:, in {PROCESS} \[{PID}\])?",
-        "intel",
-    ),
+    Shape("gpu-hang", "GPU HANG: ecode", rf"GPU HANG: ecode (?P<code>[0-9a-fx:]{{1,40}})(?:,{JOB})?", "intel"),
     Shape("gpu-reset", "Engine reset: engine_class", rf"{TILE}Engine reset: engine_class=(?P<code>\w+)", driver="xe"),
-    Shape(
-        "ring-timeout",
-        "Timedout job: seqno",
-        rf"{TILE}Timedout job: [^\[\]]{{1,200}} in {PROCESS} \[{PID}\]",
-        driver="xe",
-    ),
+    Shape("ring-timeout", "Timedout job: seqno", rf"{TILE}Timedout job: [^\[\]]{{1,200}}{JOB}", driver="xe"),
     Shape("aer", "AER: ", rf"AER: (?:Multiple )?{SEVERITY} error (?:message )?received(?: from|:) {AT}", role="opens"),
     Shape("aer", "AER: ", rf"AER: (?:Multiple )?{SEVERITY} error received: id=", role="opens"),
     Shape("aer", "PCIe Bus Error: severity=", rf"(?:AER: )?PCIe Bus Error: severity={SEVERITY}"),
+    Shape("aer-unrecovered", "no error_detected callback", r"(?:AER: )?can't recover \(no error_detected"),
+    Shape("aer-unrecovered", "no AER-aware driver", r"(?:AER: )?device has no AER-aware driver"),
     Shape("pci-inaccessible", "inaccessible", r"(?:Unable to|can't) change power state from \w+ to \w+.{1,40}inacc"),
     Shape(
         "iommu-fault", "AMD-Vi: Event logged", rf"AMD-Vi: Event logged \[(?P<code>[A-Z_]{{1,40}})(?: device={AT})?[ \]]"
@@ -243,6 +249,10 @@ class Found(NamedTuple):
         """The fault, without the moment."""
         return self.event.kind, self.event.code, self.event.address
 
+    def near(self, other: Found) -> bool:
+        """Whether a later line may tell of the same fault."""
+        return self.event.kind == other.event.kind and other.event.origin.line - self.event.origin.line <= NEAR
+
 
 @probe(
     "kernel-log",
@@ -268,7 +278,7 @@ def kernel_log(capture: Capture) -> Iterator[Fact]:
             reason = line.text.strip()
             yield Unavailable(origin=capture.origin(line), what="kernel-log", reason=reason, tells=("HardwareEvent",))
             break
-    for event in _completed(found for line in capture.lines() for found in _found(capture, line)):
+    for event in _whole(_completed(found for line in capture.lines() for found in _found(capture, line))):
         told[event.kind] += 1
         if told[event.kind] <= CAP:
             yield event
@@ -322,34 +332,52 @@ def _split(text: str) -> tuple[str, str]:
     return at, text.lstrip(" \t>|*-\u2502\u2503")
 
 
-def _completed(found: Iterable[Found]) -> Iterator[HardwareEvent]:
+def _whole(found: Iterable[Found]) -> Iterator[HardwareEvent]:
+    """Each event; and of a fault of which a device shows parts alone, one event."""
+    told: set[tuple[str, str]] = set()
+    parts: dict[tuple[str, str], HardwareEvent] = {}
+    for event, role in found:
+        place = XIDS.get(event.code, event.kind) if event.kind == "xid" else event.kind, event.address
+        if role == "part":
+            parts[place] = _joined(event, parts.get(place, event))
+        else:
+            told |= {place, (place[0], "")}
+            yield event
+    yield from (event for place, event in parts.items() if place not in told)
+
+
+def _completed(found: Iterable[Found]) -> Iterator[Found]:
     """Events, each once: what one line opens another near it completes."""
     held: Found | None = None
     seen: set[tuple[str, str, str]] = set()
     for one in found:
-        if held and (held.event.kind != one.event.kind or one.event.origin.line - held.event.origin.line > NEAR):
+        if one.role in ("adds", "part"):
+            if held and held.near(one) and held.event.address == one.event.address:
+                held = held._replace(event=_joined(one.event, held.event))
+            elif one.role == "part":
+                yield one
+            continue
+        if held and not held.near(one):
             yield from _alone(held)
             held = None
         if one.role == "repeats" and one.place in seen:
             continue
         seen.add(one.place)
-        if one.role == "adds":
-            held = held and held._replace(event=replace(held.event, process=held.event.process or one.event.process))
-        elif one.role in ("opens", "names"):
+        if one.role in ("opens", "names"):
             same = held and one.event.kind == "oom-killer" and held.event.process in ("", one.event.process)
             if held and not same:
                 yield from _alone(held)
             held = Found(_joined(held.event, one.event), "opens") if held and same else one
         else:
-            yield _joined(held.event, one.event) if held else one.event
+            yield one._replace(event=_joined(held.event, one.event)) if held else one
             held = None
     if held:
         yield from _alone(held)
 
 
-def _alone(held: Found) -> Iterator[HardwareEvent]:
+def _alone(held: Found) -> Iterator[Found]:
     if held.role == "opens":
-        yield held.event
+        yield held
 
 
 def _joined(first: HardwareEvent, last: HardwareEvent) -> HardwareEvent:

@@ -54,13 +54,13 @@ PROGRAM = """\
     words={
         "en": {
             "title": "The driver removed a process's work from a GPU",
-            "summary": "{device}: Xid 45 ({count}x in the kernel log){process.en}{earlier.en}",
+            "summary": "{device}: Xid 45 (reported {count}x){process.en}{earlier.en}",
             "cause": "The process was ended while it used the GPU: an earlier error, the kernel for want of memory, "
             "a supervisor, or a person.",
         },
         "zh": {
             "title": "驱动清除了某进程在 GPU 上的任务",
-            "summary": "{device}：Xid 45（内核日志中出现 {count} 次）{process.zh}{earlier.zh}",
+            "summary": "{device}：Xid 45（报告了 {count} 次）{process.zh}{earlier.zh}",
             "cause": "进程在使用 GPU 时被终止：先前的错误、内核因内存不足、守护程序，或人为操作。",
         },
     },

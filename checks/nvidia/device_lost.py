@@ -60,6 +60,7 @@ XID = """\
 [6781741.548779] NVRM: Xid (PCI:0000:91:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
 [6781741.548783] NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
 """
+MONITOR = "XID 79(GPU has fallen off the bus) detected on PCI:0000:ae:00\n"
 MEMORY = """\
 [Fri Aug  9 13:32:56 2024] NVRM: Xid (PCI:0000:00:08): 94, pid='<unknown>', name=<unknown>, Contained: SM (0x1). \
 RST: No, D-RST: No
@@ -136,9 +137,11 @@ LISTED = """\
         "https://github.com/JosephKJ/OWOD/issues/81",
         "https://github.com/NVIDIA/NVSentinel/issues/155",
         "https://github.com/leptonai/gpud/pull/46",
+        "https://github.com/leptonai/gpud/issues/604",
     ),
     explains=(
         *("nvidia/driver-silent", "nvidia/no-device-came-up", "nvidia/switch-error", "nvidia/nvlink-error"),
+        *("nvidia/gsp-timeout", "nvidia/recovery-action-pending"),
         *(
             "device/driver-does-not-attach",
             "device/missing-from-tool",
@@ -146,7 +149,7 @@ LISTED = """\
             "engine/more-ranks-than-devices",
         ),
     ),
-    fires=(TOOL, UNKNOWN_ERROR, KERNEL, XID),
+    fires=(TOOL, UNKNOWN_ERROR, KERNEL, XID, MONITOR),
     silent=(MEMORY, LISTED),
 )
 def device_lost(facts: Facts) -> Iterator[Answer]:

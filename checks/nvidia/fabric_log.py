@@ -29,7 +29,8 @@ SAID = (
         "cuda-error",
         "802",
         expression(
-            r"(?:[Ee]rror|CUDA|cuda).{0,200}system not yet initialized|\bcudaErrorSystemNotReady\b|"
+            r"(?:[Ee]rror|CUDA|cuda).{0,200}[Ss]ystem not yet initialized|\bcudaErrorSystemNotReady\b|"
+            r"[Ss]ystem not yet initialized \(error 802\)|"
             r"\bCUDA_ERROR_SYSTEM_NOT_READY\b"
         ),
     ),
@@ -42,7 +43,7 @@ SAID = (
     recognise=Recognise(
         (
             *("fabric manager NVIDIA GPU driver interface version", "NV_WARN_NOTHING_TO_DO"),
-            *("system not yet initialized", "cudaErrorSystemNotReady", "CUDA_ERROR_SYSTEM_NOT_READY"),
+            *("ystem not yet initialized", "cudaErrorSystemNotReady", "CUDA_ERROR_SYSTEM_NOT_READY"),
         ),
         "|".join(words.pattern for _, _, words in SAID),
         each=True,

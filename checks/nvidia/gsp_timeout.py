@@ -1,7 +1,7 @@
 """The processor inside a GPU that runs the driver's firmware (GSP) does not answer.
 
 ## What it finds
-Xid 119 and 120 in the kernel's log, and the driver's words that the heartbeat of the GSP timed out.
+Xid 119 and 120 in the kernel's log, and the driver's words that the heartbeat of the GSP, or a call to it, timed out.
 
 ## Why it matters
 Every call to the driver for that GPU waits and fails; `nvidia-smi` hangs, and so do engines at their start.
@@ -32,6 +32,19 @@ Reboot Required)
 HEARTBEAT = """\
 Mar 21 21:42:01 kernel: NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out
 """
+CALLS = """\
+[   24.302465] NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 812751949 heartbeat 1899482 \
+heartbeatWithOffsetMs 812745879 diff 6070 timeout 5200
+[   84.300488] NVRM: GPU6 _kgspLogRpcTimeout: ********************************* GSP Timeout \
+**********************************
+"""
+MARKED = """\
+kern: warning: [2026-04-22T21:30:51.526447914Z]: NVRM: nvAssertFailedNoLog: Assertion failed: Back to back GSP RPC \
+timeout detected! GPU marked for reset @ kernel_gsp.c:2387
+"""
+POLLED = """\
+kern: warning: [2026-04-22T21:30:51.803749334Z]: NVRM: _issueRpcAndWait: rpcRecvPoll timedout for fn 76 sequence 4129!
+"""
 QUIET = """\
 [   38.174242] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.195.03  Release Build  \
 (dvs-builder@U22-I3-H04-03-1)  Sat Sep 20 00:47:16 UTC 2025
@@ -47,13 +60,13 @@ QUIET = """\
     words={
         "en": {
             "title": "The processor inside a GPU does not answer the driver",
-            "summary": "{device}: the GSP timed out ({what}), {count}x in the kernel log",
+            "summary": "{device}: the GSP timed out ({what}), reported {count}x",
             "cause": "The firmware on the GPU's own processor (GSP) crashed or hangs; a GPU that is about to fall "
             "off the bus looks the same at first.",
         },
         "zh": {
             "title": "GPU 内部处理器（GSP）不应答驱动",
-            "summary": "{device}：GSP 超时（{what}），内核日志中出现 {count} 次",
+            "summary": "{device}：GSP 超时（{what}），报告了 {count} 次",
             "cause": "GPU 自带处理器（GSP）上的固件崩溃或挂起；即将掉卡的 GPU 起初也是同样的表现。",
         },
     },
@@ -92,9 +105,13 @@ QUIET = """\
             source="https://github.com/NVIDIA/open-gpu-kernel-modules/issues/446",
         ),
     ),
-    sources=(CATALOGUE, "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/446"),
-    explains=("nvidia/driver-silent",),
-    fires=(TIMEOUT, REBOOTING, HEARTBEAT),
+    sources=(
+        CATALOGUE,
+        "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/446",
+        "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/1230",
+    ),
+    explains=("nvidia/driver-silent", "nvidia/recovery-action-pending"),
+    fires=(TIMEOUT, REBOOTING, HEARTBEAT, CALLS, MARKED, POLLED),
     silent=(QUIET,),
 )
 def gsp_timeout(facts: Facts) -> Iterator[Answer]:
@@ -108,8 +125,9 @@ def gsp_timeout(facts: Facts) -> Iterator[Answer]:
     for place, (address, events) in enumerate(told.items()):
         events += unnamed if not place else []
         device = device_name(facts, address=address, vendor="nvidia")
-        what = ", ".join(dict.fromkeys(CODES.get(one.code, "heartbeat") for one in events))
-        reboot = asked.get(address, "").endswith("(Node Reboot Required)")
+        what = ", ".join(dict.fromkeys(map(_what, events)))
+        said = asked.get(address, "") if address or len(asked) != 1 else next(iter(asked.values()))
+        reboot = said.endswith("(Node Reboot Required)")
         yield Finding(
             values={"device": device or "GPU", "what": what, "count": len(events)},
             subject=device,
@@ -118,3 +136,7 @@ def gsp_timeout(facts: Facts) -> Iterator[Answer]:
         )
     if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
+
+
+def _what(event: HardwareEvent) -> str:
+    return CODES.get(event.code) or ("heartbeat" if "eartbeat timed out" in event.message else "RPC")

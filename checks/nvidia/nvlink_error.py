@@ -55,13 +55,13 @@ kernel: NVRM: Xid (PCI:0000:01:00): 144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000
     words={
         "en": {
             "title": "An NVLink of a GPU failed",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), reported {count}x",
             "cause": "The link itself, its signal, or the device at its other end (a GPU or an NVSwitch) failed. A "
             "peer that was reset or lost takes the link down, too.",
         },
         "zh": {
             "title": "GPU 的 NVLink 发生故障",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）",
+            "summary": "{device}：报告了 {count} 次 Xid {code}（{name}）",
             "cause": "链路本身、其信号，或对端设备（GPU 或 NVSwitch）发生故障。对端被复位或掉线也会使链路断开。",
         },
     },
@@ -90,6 +90,7 @@ kernel: NVRM: Xid (PCI:0000:01:00): 144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000
         ),
     ),
     sources=(CATALOGUE, "https://github.com/leptonai/gpud/pull/1160", "https://github.com/leptonai/gpud/pull/1174"),
+    explains=("nvidia/recovery-action-pending",),
     fires=(HOPPER, BLACKWELL),
     silent=(NOT_FATAL,),
 )

@@ -53,12 +53,12 @@ kernel: NVRM: Xid (PCI:0000:00:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x
     words={
         "en": {
             "title": "An NVLink of a GPU reported an error that is not fatal",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), reported {count}x",
             "cause": "A transfer over the link failed; the process that made it may have been ended for it.",
         },
         "zh": {
             "title": "GPU 的 NVLink 报告了非致命错误",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）",
+            "summary": "{device}：报告了 {count} 次 Xid {code}（{name}）",
             "cause": "链路上的一次传输失败，发起传输的进程可能因此被终止。",
         },
     },
@@ -99,7 +99,7 @@ def nvlink_error_nonfatal(facts: Facts) -> Iterator[Answer]:
     rows = {one.code: one for one in facts.all(EventCode) if one.kind == "xid"}
     told: dict[tuple[str, str], list[HardwareEvent]] = {}
     for event in facts.all(HardwareEvent):
-        if event.kind == "xid" and event.code in SAYS_SO and " Fatal " not in event.message:
+        if event.kind == "xid" and event.code in SAYS_SO and " Nonfatal " in event.message:
             told.setdefault((event.address, event.code), []).append(event)
     for (address, code), events in told.items():
         device = device_name(facts, address=address, vendor="nvidia")

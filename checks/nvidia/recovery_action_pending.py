@@ -104,7 +104,6 @@ QUIET = """\
         ),
     ),
     sources=(CATALOGUE, FLAGS, "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/446"),
-    explains=("nvidia/gsp-timeout", "nvidia/xid-fatal"),
     fires=(RESET,),
     silent=(QUIET,),
 )

@@ -73,6 +73,7 @@ NOT_FATAL = """\
         ),
     ),
     sources=(THREAD, "https://github.com/leptonai/gpud"),
+    explains=("nvidia/recovery-action-pending",),
     fires=(FATAL,),
     silent=(NOT_FATAL,),
 )

@@ -28,6 +28,10 @@ GPU 6: NVIDIA H100 80GB HBM3 ...
 terminate called after throwing an instance of 'std::runtime_error'
   what():  Error (gpu_burn-drv.cpp:298): system not yet initialized
 """
+CONTAINER = """\
+ERROR: The NVIDIA Driver is present, but CUDA failed to initialize.  GPU functionality will not be available.
+   [[ System not yet initialized (error 802) ]]
+"""
 AVAILABLE = """\
 Collecting environment information...
 PyTorch version: 2.4.0+cu121
@@ -82,9 +86,10 @@ Is CUDA available: True
         "https://github.com/wilicc/gpu-burn/issues/92",
         "https://github.com/aws-samples/aws-deep-learning-ami-ubuntu-dcv-desktop/issues/33",
         "https://github.com/gpustack/gpustack/issues/4154",
+        "https://github.com/NVIDIA/TensorRT-LLM/issues/398",
     ),
     explains=("torch/device-unavailable", "nvidia/cuda-system-call-refused"),
-    fires=(GPU_BURN,),
+    fires=(GPU_BURN, CONTAINER),
     silent=(AVAILABLE,),
 )
 def system_not_initialized(facts: Facts) -> Iterator[Answer]:

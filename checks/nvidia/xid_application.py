@@ -44,6 +44,14 @@ STOPPED = """\
 [Wed Jul 31 23:14:18 2024] NVRM: Xid (PCI:0000:00:05): 43, pid=1045242, name=pt_main_thread, Ch 00000008
 [Wed Jul 31 23:15:26 2024] NVRM: Xid (PCI:0000:00:05): 43, pid=1084984, name=pt_main_thread, Ch 00000008
 """
+PLUGIN = """\
+2020/08/10 19:09:42 XidCriticalError: Xid=69 on Device=GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8, the device will go \
+unhealthy.
+"""
+CONDITION = """\
+  XidCriticalError     True    Mon, 23 Jun 2025 18:45:43 +0000   Mon, 23 Jun 2025 18:44:57 +0000   {"31":true}       \
+           6e43a052-e544-467b-a972-63d7cd2ce80a
+"""
 OFF_THE_BUS = (
     "[6781741.548779] NVRM: Xid (PCI:0000:91:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 )
@@ -59,14 +67,14 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
     words={
         "en": {
             "title": "A program made a GPU fault",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log{process.en}",
+            "summary": "{device}: Xid {code} ({name}), reported {count}x{process.en}",
             "cause": "A kernel of the process reached for memory it may not, or ran an illegal instruction. The "
             "usual suspects are the engine's own kernels and the attention or quantisation library for this model "
             "and GPU; the GPU itself only where the fault stays with it whatever runs.",
         },
         "zh": {
             "title": "程序在 GPU 上触发了错误",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）{process.zh}",
+            "summary": "{device}：报告了 {count} 次 Xid {code}（{name}）{process.zh}",
             "cause": "该进程的某个 kernel 访问了非法内存或执行了非法指令。首先怀疑推理引擎自身的 kernel，"
             "以及该模型和 GPU 所用的注意力或量化库；只有当错误始终跟随同一块 GPU 时才怀疑硬件。",
         },
@@ -111,8 +119,11 @@ KILLED = "[Sat Oct 12 18:35:32 2024] NVRM: Xid (PCI:0000:61:00): 45, pid=1496200
         "https://github.com/vllm-project/vllm/issues/5901",
         "https://github.com/pytorch/pytorch/issues/51382",
         "https://github.com/akash-network/support/issues/244",
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/189",
+        "https://github.com/GoogleCloudPlatform/container-engine-accelerators/pull/497",
     ),
-    fires=(OUT_OF_RANGE, MMU_FAULT, STOPPED),
+    explains=("nvidia/recovery-action-pending",),
+    fires=(OUT_OF_RANGE, MMU_FAULT, STOPPED, PLUGIN, CONDITION),
     silent=(OFF_THE_BUS, KILLED),
 )
 def xid_application(facts: Facts) -> Iterator[Answer]:

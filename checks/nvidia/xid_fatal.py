@@ -3,7 +3,8 @@
 ## What it finds
 Xid events for which NVIDIA's catalogue names a reset, a restart or service as the immediate action: one finding for
 each device and code, with how often. Those of NVLink, of the GSP, of memory that could not be repaired, of a device
-that is lost, and the announcement 154 have checks of their own.
+that is lost, and the announcement 154 have checks of their own. A context switch that timed out (109) within a minute
+after a program made that device fault, or after its GSP fell silent, follows from that and is not told.
 
 ## Why it matters
 Jobs on that device fail or hang until the action was taken; one that comes back after it points at the hardware.
@@ -16,6 +17,8 @@ catalogue leaves it open.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 
 from diag.api import (
     Answer,
@@ -43,8 +46,18 @@ BLAMED_ZH = {
 REBOOT = "(Node Reboot Required)"
 OWN = {"64", "74", "79", "119", "120", *map(str, range(144, 151))}
 """Codes that have a check of their own."""
+GSP = ("119", "120")
+CONTEXT_SWITCH = "109"
+FOLLOWS = 60.0
+"""Seconds within which a context switch that times out follows from the fault before it."""
+STAMPS = (
+    ("{:.19}", "%Y-%m-%dT%H:%M:%S"),
+    ("{}", "%a %b %d %H:%M:%S %Y"),
+    ("{} 2000", "%b %d %H:%M:%S %Y"),
+)
+"""How much of a stamp is read, and its form; a year that is not told is any."""
 
-CONTEXT_SWITCH = """\
+SWITCH = """\
 [Fri Aug 30 11:43:14 2024] NVRM: Xid (PCI:0000:cb:00): 109, pid=1797828, name=pt_main_thread, Ch 00000008, \
 errorString CTX SWITCH TIMEOUT, Info 0x58005
 """
@@ -55,6 +68,12 @@ detected on GPU in the framebuffer at physAddr 0x7fdf0de80 partition 5, subparti
 PROGRAM = """\
 [93297.027938] NVRM: Xid (PCI:0000:43:00): 13, pid='<unknown>', name=<unknown>, Graphics Exception: ESR \
 0x52e7b0=0x101000e 0x52e7b4=0x4 0x52e7a8=0xc81eb60 0x52e7ac=0x1174
+"""
+AFTER_PROGRAM = """\
+[Fri Aug 30 11:43:09 2024] NVRM: Xid (PCI:0000:cb:00): 13, pid='<unknown>', name=<unknown>, Graphics SM Warp \
+Exception on (GPC 7, TPC 7, SM 0): Illegal Instruction Parameter
+[Fri Aug 30 11:43:14 2024] NVRM: Xid (PCI:0000:cb:00): 109, pid=1797828, name=pt_main_thread, Ch 00000008, \
+errorString CTX SWITCH TIMEOUT, Info 0x58005
 """
 QUIET = """\
 [   38.174242] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.195.03  Release Build  \
@@ -71,13 +90,13 @@ QUIET = """\
     words={
         "en": {
             "title": "A GPU reported a fault after which it must be reset",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), reported {count}x",
             "cause": "The driver logs this Xid when the GPU met a fault that it does not recover from by itself. "
             "NVIDIA's catalogue blames: {blames.en}. If it comes back after the reset, suspect the hardware.",
         },
         "zh": {
             "title": "GPU 报告了必须复位才能恢复的故障",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）",
+            "summary": "{device}：报告了 {count} 次 Xid {code}（{name}）",
             "cause": "GPU 遇到无法自行恢复的故障时，驱动会记录该 Xid。NVIDIA 目录给出的责任方：{blames.zh}。"
             "若复位后再次出现，应怀疑硬件。",
         },
@@ -129,21 +148,52 @@ QUIET = """\
         "https://github.com/leptonai/gpud/pull/46",
         "https://github.com/NVIDIA/gpu-operator/issues/1146",
     ),
-    fires=(CONTEXT_SWITCH, DOUBLE_BIT),
-    silent=(PROGRAM, QUIET),
+    explains=("nvidia/recovery-action-pending",),
+    fires=(SWITCH, DOUBLE_BIT),
+    silent=(PROGRAM, AFTER_PROGRAM, QUIET),
 )
 def xid_fatal(facts: Facts) -> Iterator[Answer]:
     """Look up each code in the vendor's catalogue."""
     rows = {one.code: one for one in facts.all(EventCode) if one.kind == "xid" and one.fatal}
     rebooting = _rebooting(facts)
     told: dict[tuple[str, bool], list[HardwareEvent]] = {}
-    for event in facts.all(HardwareEvent):
+    for event in _causes(facts):
         if event.kind == "xid" and event.code in rows and event.code not in OWN:
             told.setdefault((event.code, event.address in rebooting), []).append(event)
     for (code, reboot), events in told.items():
         yield _finding(facts, rows[code], events, "reboot" if reboot else rows[code].action)
     if not told and not facts.read("kernel-log"):
         yield Undecided(reason="the kernel's log was not read")
+
+
+def _causes(facts: Facts) -> Iterator[HardwareEvent]:
+    """The events, without the context switches that timed out for a fault before them."""
+    programs = {one.code for one in facts.all(EventCode) if one.kind == "xid" and one.blames == "application"}
+    moments: dict[str, float | None] = {}
+    for event in sorted(facts.all(HardwareEvent), key=lambda one: (one.origin.capture, one.origin.line)):
+        switch = (event.kind, event.code) == ("xid", CONTEXT_SWITCH)
+        follows = switch and _follows(moments, event)
+        if follows or event.kind == "gsp-timeout" or (event.kind == "xid" and event.code in (*programs, *GSP)):
+            moments[event.address] = _moment(event.at)
+        if not follows:
+            yield event
+
+
+def _follows(moments: dict[str, float | None], event: HardwareEvent) -> bool:
+    """Whether a fault stands shortly before it, on its device or on one that was not named."""
+    now = _moment(event.at)
+    before = [moments[place] for place in (event.address, "") if place in moments]
+    return any(then is None or now is None or 0 <= now - then <= FOLLOWS for then in before)
+
+
+def _moment(at: str) -> float | None:
+    """A stamp in seconds; two of one log are of one form."""
+    with suppress(ValueError):
+        return float(at)
+    for read, form in STAMPS:
+        with suppress(ValueError):
+            return datetime.strptime(read.format(at), form).timestamp()
+    return None
 
 
 def _rebooting(facts: Facts) -> set[str]:
@@ -157,7 +207,7 @@ def _finding(facts: Facts, row: EventCode, events: list[HardwareEvent], action: 
     devices = device_names(facts, addresses, "nvidia")
     values: dict[str, str | int | float] = {
         "device": devices or "GPU",
-        "address": ",".join(filter(None, addresses)) or "0",
+        "address": ",".join(filter(None, addresses)) or "ID",
         "code": row.code,
         "name": row.name,
         "count": len(events),

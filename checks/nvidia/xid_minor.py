@@ -56,12 +56,12 @@ PROGRAM = """\
     words={
         "en": {
             "title": "A GPU reported events that need no action at once",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log",
+            "summary": "{device}: Xid {code} ({name}), reported {count}x",
             "cause": "NVIDIA's catalogue names no immediate action for this code; it blames: {blames.en}.",
         },
         "zh": {
             "title": "GPU 报告了无需立即处理的事件",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）",
+            "summary": "{device}：报告了 {count} 次 Xid {code}（{name}）",
             "cause": "NVIDIA 目录未给出该代码的立即处理措施；其给出的责任方：{blames.zh}。",
         },
     },

@@ -60,13 +60,13 @@ PROGRAM = """\
     words={
         "en": {
             "title": "A GPU ended a process after an error of its own",
-            "summary": "{device}: Xid {code} ({name}), {count}x in the kernel log{process.en}",
+            "summary": "{device}: Xid {code} ({name}), reported {count}x{process.en}",
             "cause": "The error was contained to the process that met it; others on this GPU go on. NVIDIA's "
             "catalogue blames: {blames.en}.",
         },
         "zh": {
             "title": "GPU 因自身错误终止了进程",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}（{name}）{process.zh}",
+            "summary": "{device}：报告了 {count} 次 Xid {code}（{name}）{process.zh}",
             "cause": "错误被限制在遇到它的进程内，该 GPU 上的其他进程可继续运行。"
             "NVIDIA 目录给出的责任方：{blames.zh}。",
         },
@@ -96,6 +96,7 @@ PROGRAM = """\
         ),
     ),
     sources=(CATALOGUE, "https://github.com/akash-network/support/issues/244"),
+    explains=("nvidia/recovery-action-pending",),
     fires=(CONTAINED, CONTAINED_BARE),
     silent=(PROGRAM,),
 )
@@ -129,7 +130,7 @@ def _finding(facts: Facts, address: str, row: EventCode, events: list[HardwareEv
         "process.zh": processes and f"，进程 {processes}",
     }
     return Finding(
-        values={"device": device or "GPU", "address": address or "0", **values},
+        values={"device": device or "GPU", "address": address or "ID", **values},
         subject=device,
         evidence=tuple(map(Evidence.of, events[:1] if len(events) == 1 else [events[0], events[-1]])),
     )

@@ -45,12 +45,12 @@ Class 00000000, Offset 00001220, Data 3054a400\n"
     words={
         "en": {
             "title": "A GPU reported an event whose code is not in the table",
-            "summary": "{device}: Xid {code} ({count}x in the kernel log)",
+            "summary": "{device}: Xid {code} (reported {count}x)",
             "cause": "The code is newer than the table, or NVIDIA's catalogue has no use or no action for it.",
         },
         "zh": {
             "title": "GPU 报告了表中没有的事件代码",
-            "summary": "{device}：内核日志中出现 {count} 次 Xid {code}",
+            "summary": "{device}：报告了 {count} 次 Xid {code}",
             "cause": "该代码晚于本表，或 NVIDIA 目录未说明其用途或处理措施。",
         },
     },

@@ -72,15 +72,21 @@ class _Reader:
         return capture.kind != "text" and key_of(capture) in self.loaded.probes
 
     def own(self, capture: Capture) -> Iterator[Fact]:
-        """What a probe tells of its own text, and what entries ask about in it."""
+        """What a probe tells of its own text, and what entries ask about in it; what was asked is no program's word."""
         yield from self.read(self.loaded.probes[key_of(capture)], capture)
-        yield from self.sighted(capture, self.loaded.signatures.find(capture.body), ())
+        if capture.kind != "asked":
+            yield from self.sighted(capture, self.loaded.signatures.find(capture.body), ())
 
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:
-        """What is told of the texts to be searched: where there are several, each is about machines of its own."""
-        several = len(texts) > 1 or bool(scopes)
+        """What is told of the texts to be searched: where there are several, each is about machines of its own.
+
+        Those that bear the same scope are of one.
+        """
+        machines = {capture.scope or capture.key for capture in texts}
+        several = len(machines) > 1 or bool(scopes)
         for capture in texts:
-            scanned, name = self.loaded.signatures.find(capture.body), capture.key if several else ""
+            scanned = self.loaded.signatures.find(capture.body)
+            name = (capture.scope or capture.key) if several else ""
             told = list(scoped(sections(capture, scanned, self.probes), self.read, name))
             yield from (fact for one in told for fact in one.facts)
             yield from self.sighted(replace(capture, scope=name), scanned, told)

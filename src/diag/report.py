@@ -33,7 +33,7 @@ from diag.finding import (
 )
 from diag.unexplained import Unexplained
 
-SourceKind = Literal["live", "bundle", "paste", "asked"]
+SourceKind = Literal["live", "bundle", "paste", "asked", "run"]
 Verdict = Literal["pass", "warn", "fail", "incomplete"]
 
 

@@ -15,7 +15,7 @@ from diag.check import Check
 from diag.facts import Origin, Sighting
 from diag.scan import Scanned, Span
 from diag.scopes import Told
-from diag.symptoms import Match, literal, search
+from diag.symptoms import Match, Symptoms
 from diag.text import Line, speaker
 
 SHAPES_CAP = 24
@@ -41,7 +41,7 @@ def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told:
     for check in checks:
         if check.symptoms:
             within = check.symptoms.within
-            for alike in _alike(check.symptoms.any, scanned).values():
+            for alike in _alike(check.symptoms, scanned).values():
                 for line, says, values in alike.lines:
                     span = Span(max(1, line.number - within), line.number + within)
                     wanted.setdefault((check.id, line.number), (span, line, says, values, alike))
@@ -59,10 +59,10 @@ def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told:
         )
 
 
-def _alike(expressions: Iterable[str], scanned: Scanned) -> dict[str, _Alike]:
+def _alike(symptoms: Symptoms, scanned: Scanned) -> dict[str, _Alike]:
     """The lines that match, by what they say but for numbers."""
     found: dict[str, _Alike] = {}
-    for line, match in _matching(expressions, scanned):
+    for line, match in _matching(symptoms, scanned):
         shape = NUMBERS.sub("#", match.group(0))
         if shape not in found and len(found) >= SHAPES_CAP:
             continue
@@ -76,15 +76,15 @@ def _alike(expressions: Iterable[str], scanned: Scanned) -> dict[str, _Alike]:
     return found
 
 
-def _matching(expressions: Iterable[str], scanned: Scanned) -> Iterator[tuple[Line, Match]]:
+def _matching(symptoms: Symptoms, scanned: Scanned) -> Iterator[tuple[Line, Match]]:
     """Each line that matches one of the expressions; a line rejoined with the next where neither does by itself."""
-    wanted = [(expression, literal(expression)) for expression in expressions]
+    wanted = [*zip(symptoms.any, symptoms.literals, strict=True)]
     seen: set[int] = set()
     for hits, length in ((scanned.hits, 1), (scanned.rejoined, 2)):
         for expression, held in wanted:
             for line in hits.get(held, ()):
                 numbers = range(line.number, line.number + length)
-                if seen.isdisjoint(numbers) and (match := search(expression, line.text)):
+                if seen.isdisjoint(numbers) and (match := symptoms.match(expression, line.text)):
                     seen.update(numbers)
                     yield line, match
 

@@ -269,6 +269,23 @@ class Asked:
             yield Capture.of(key, asked, kind="asked", exit_code=0)
 
 
+@dataclass(frozen=True)
+class Attended:
+    """A command that diag ran: what it wrote, how it ended or what it does, and what the kernel told meanwhile.
+
+    All of it is of one machine, `texts` are captures that were taken already.
+    """
+
+    name: str
+    texts: tuple[Capture, ...]
+    kind: SourceKind = "run"
+    known: Known = field(default_factory=lambda: _known(os.environ))
+
+    def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
+        """What was taken."""
+        return iter(self.texts)
+
+
 def paste(path: Path, name: str = "", deadline: float | None = None) -> Paste:
     """The text in a file, read up to a time bound; what is no regular file can be read but once."""
     name = name or text.printable(path.name)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from diag.facts import (
+    CommandEnd,
     Container,
     Driver,
     Engine,
@@ -57,6 +58,9 @@ WORDS: Mapping[str, Words] = {
         "containers": "Containers",
         "health": "Health",
         "events": "Events",
+        "command": "Command",
+        "exit code": "{program}: exit code {end}",
+        "signal": "{program}: {end}",
         "more": "and {count} more kinds",
         "none seen": "none seen",
         "not known": "not known ({why})",
@@ -103,6 +107,9 @@ WORDS: Mapping[str, Words] = {
         "containers": "容器",
         "health": "健康状态",
         "events": "事件",
+        "command": "命令",
+        "exit code": "{program}：退出码 {end}",
+        "signal": "{program}：{end}",
         "more": "另有 {count} 种",
         "none seen": "未发现",
         "not known": "未知（{why}）",
@@ -239,6 +246,16 @@ def _launch(facts: Facts, words: Words) -> Iterator[str]:
             yield words["unknown flags"].format(flags=", ".join(f"--{name}" for name in one.unknown))
 
 
+def _command(facts: Facts, words: Words) -> Iterator[str]:
+    """How a command ended that diag ran, after how long, and with how much memory."""
+    for one in facts.all(CommandEnd):
+        end = words["signal" if one.signal else "exit code"].format(
+            program=one.program, end=one.signal or one.exit_code
+        )
+        took = f"{one.seconds:g} s" if one.seconds is not None else ""
+        yield ", ".join(filter(None, (end, took, _gib(one.memory / 2**20) if one.memory else "")))
+
+
 def _model(facts: Facts, words: Words) -> Iterator[str]:
     for one in facts.all(ModelShape):
         sizes = (("layers", one.layers), ("hidden size", one.hidden_size), ("experts", one.experts))
@@ -324,6 +341,7 @@ ROWS: Mapping[str, Callable[[Facts, Words], Iterable[str]]] = {
     "torch": _torch,
     "collectives": _collectives,
     "engine": _engine,
+    "command": _command,
     "launch": _launch,
     "model": _model,
     "states": _states,

@@ -66,13 +66,14 @@ class Ratio(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the text shows: a line that matches one of `any`.
+    """What the text shows: a line that matches one of `any`, and none of `unless`.
 
     `within` so many lines of it stand all strings of `contains`, one of `contains_any` where any are given, and no line
     that matches one of `none`. `ratio` compares two numbers that the expression names.
     """
 
     any: Annotated[tuple[str, ...], Meta(min_length=1)]
+    unless: tuple[str, ...] = ()
     contains: tuple[str, ...] = ()
     contains_any: tuple[str, ...] = ()
     none: tuple[str, ...] = ()
@@ -81,7 +82,7 @@ class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def check(self) -> None:
         """Raise where an expression is none of RE2's, or holds no literal."""
-        for expression in (*self.any, *self.none):
+        for expression in (*self.any, *self.unless, *self.none):
             compiled(expression)
         _ = self.literals
 
@@ -89,6 +90,11 @@ class Symptoms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def literals(self) -> tuple[str, ...]:
         """The literal of each expression of `any`."""
         return tuple(map(literal, self.any))
+
+    def match(self, expression: str, line: str) -> Match | None:
+        """The match of one of the expressions in a line, None where the line is one that does not count."""
+        found = search(expression, line)
+        return None if found and any(compiled(one).search(line[:LINE_CAP]) for one in self.unless) else found
 
     def stand(self, near: Sequence[str], values: Mapping[str, str]) -> bool:
         """Whether a line that matched with these values shows the symptom, by the lines near it, its own with them."""

@@ -21,7 +21,7 @@ from diag.capture import Capture
 from diag.probe import Probe
 from diag.sources import Paste
 
-EXAMPLES = int(os.environ.get("DIAG_EXAMPLES", "1000"))
+EXAMPLES = int(os.environ.get("DIAG_EXAMPLES", "400"))
 SOAK = "DIAG_EXAMPLES" in os.environ
 WHOLE = EXAMPLES * 2 // 5
 READERS = [probe for probe in LOADED.probes.values() if not probe.measure]

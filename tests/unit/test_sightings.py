@@ -142,3 +142,13 @@ def test_lines_of_their_own_are_not_joined(apart):
 def test_a_line_that_matches_by_itself_is_not_counted_with_its_neighbours():
     [finding] = found(f"pressure low\n{LONG} 7 failed with 3 and then it was quiet\nfor a long time\n")
     assert (finding.evidence[0].times, finding.evidence[0].origin.line) == (1, 2)
+
+
+def test_a_line_that_does_not_count_hides_no_other():
+    check = load(
+        Document(Path("p.yaml"), text=ENTRY.replace("any:", "unless: ['was told that'], any:").encode()), "site/p"
+    )
+    found_in = "pressure low\nwas told that pump 6 failed with 3\npump 7 failed with 3"
+    loaded = Loaded(checks={check.id: check}, probes=LOADED.probes)
+    [result] = engine.examine(Paste("log", Held(found_in)).captures(()), loaded, [check]).results
+    assert [one.values for one in result.findings] == [{"number": "7"}]

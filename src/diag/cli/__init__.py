@@ -18,9 +18,9 @@ def main() -> None:
     gc.disable()
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
-    signal.signal(signal.SIGTERM, _ended)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-        signal.signal(signal.SIGHUP, _ended)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _ended)
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()
@@ -46,20 +46,8 @@ def _discarded(stream: TextIO, code: int) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    import click
-
-    from diag.cli.app import app
-
     try:
-        result = app.main(arguments, prog_name="diag", standalone_mode=False)
-        return result if isinstance(result, int) else 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        return 0
-    except click.ClickException as error:
-        return _said(f"{error.format_message()} (diag --help)", 2)
-    except click.Abort:
-        return 130
+        return _called(arguments)
     except DiagError as error:
         return _said(str(error), 2)
     except TimeUp:
@@ -74,6 +62,29 @@ def _run(arguments: list[str]) -> int:
 
         print(block(error), file=sys.stderr)
         return 3
+
+
+def _called(arguments: list[str]) -> int:
+    """Call what is asked for; a command to run is started before anything is imported that takes longer than it."""
+    if arguments[:1] == ["run"]:
+        from diag.cli import running
+
+        if running.is_plain(arguments):
+            return running.run(tuple(arguments[2 if arguments[1] == "--" else 1 :]))
+    import click
+
+    from diag.cli.app import app
+
+    try:
+        result = app.main(arguments, prog_name="diag", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        return 0
+    except click.ClickException as error:
+        return _said(f"{error.format_message()} (diag --help)", 2)
+    except click.Abort:
+        return 130
 
 
 def _said(message: str, code: int) -> int:

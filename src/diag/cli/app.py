@@ -16,7 +16,9 @@ from diag.cli.options import (
     NO_REDACT,
     OVERLAY,
     ROOT,
+    STALL,
     TIMEOUT,
+    Beside,
     Bounds,
     Content,
     Live,
@@ -78,6 +80,23 @@ def explain(source: tuple[str, ...], bounds: Bounds, output: Output, content: Co
 
     question = examine.Question(command=examine.EXPLAIN, sources=source)
     return examine.run(question, output=output, content=content, bounds=bounds, live=Live())
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND...")
+@STALL
+@grouped(output=Beside, content=Content, bounds=Bounds)
+def run(command: tuple[str, ...], stall: float | None, output: Beside, content: Content, bounds: Bounds) -> int:
+    """Run COMMAND as if it stood alone, and explain it when it fails or stalls.
+
+    Its input, output, signals and exit code stay its own; the explanation follows on stderr, and --report is written
+    only then. --timeout bounds what diag adds: diag never ends COMMAND.
+
+    Exit code: COMMAND's; 127 where it cannot be found, 126 where it cannot be executed.
+    """
+    from diag.cli import running
+
+    return running.run(command, running.Asked(output, content, bounds, stall))
 
 
 @app.command()

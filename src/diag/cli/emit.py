@@ -7,11 +7,12 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from msgspec import DecodeError, json
 
 from diag.cli.opening import load
-from diag.cli.options import Bounds, Output
+from diag.cli.options import Beside, Bounds, Output
 from diag.errors import DiagError
 from diag.output import written
 from diag.render import Look, form_of, formats, render
@@ -42,29 +43,31 @@ def is_json(output: Output) -> bool:
 
 
 def emit(report: Report, output: Output, templates: Mapping[str, Path]) -> int:
-    """Write to stdout and to the named files; the exit code of the report."""
+    """Write to stdout (stderr, where stdout is another's) and to the named files; the exit code of the report."""
     if not output.quiet:
-        write(render(report, output.form, templates, look()))
+        stream = sys.stderr if isinstance(output, Beside) else sys.stdout
+        write(render(report, output.form, templates, look(stream)), stream)
     for path in output.report:
         with written(path) as file:
             file.write(render(report, form_of(path), templates).encode("utf-8", "backslashreplace"))
     return report.exit_code(output.fail_on)
 
 
-def write(text: str) -> None:
-    """Text to stdout, in characters that stdout can take."""
-    encoding = sys.stdout.encoding or "ascii"
+def write(text: str, stream: TextIO | None = None) -> None:
+    """Text to a stream, stdout without one, in characters that it can take."""
+    stream = stream or sys.stdout
+    encoding = stream.encoding or "ascii"
     try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     except BrokenPipeError:
         raise
     except OSError as error:
         raise DiagError(f"stdout: {error.strerror or error}") from error
 
 
-def look() -> Look:
-    """How stdout looks: columns and colours on a terminal, neither into a pipe."""
-    if not sys.stdout.isatty():
+def look(stream: TextIO) -> Look:
+    """How a stream looks: columns and colours on a terminal, neither into a pipe."""
+    if not stream.isatty():
         return Look()
     return Look(width=shutil.get_terminal_size().columns, colour="NO_COLOR" not in os.environ)
 

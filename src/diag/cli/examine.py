@@ -42,6 +42,7 @@ from diag.plugins import Loaded, Shelf
 from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
+from diag.sources import Source as Opened
 from diag.text import printable
 from diag.unexplained import unexplained
 
@@ -56,11 +57,13 @@ FREE = ("facts", "values")
 """Fields whose own keys are not the report's, whatever they are called."""
 
 
-EXPLAIN = "explain"
+DOING = {"live": "examining this host", "run": ""}
+"""What is said meanwhile; nothing where a command writes to the same terminal."""
+EXPLAIN, RUN = "explain", "run"
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """What is asked: the command, its sources, and the texts asked about, by key.
+    """What is asked: the command, its sources, those that are open already, and the texts asked about, by key.
 
     Without sources it is about this host, unless `here` is False. `wanted` answers of a module's source whether it is
     needed.
@@ -68,6 +71,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     command: str
     sources: tuple[str, ...] = ()
+    opened: tuple[Opened, ...] = ()
     texts: dict[str, str] = {}
     here: bool = True
     wanted: Callable[[bytes], bool] | None = None
@@ -120,7 +124,7 @@ def examined(
 ) -> Examined:
     """The sources, judged by the rules chosen; a host's commands run while the rules are still read."""
     deadline = deadline_of(bounds)
-    opened = open_sources(asked.sources, deadline)
+    opened = [*asked.opened, *open_sources(asked.sources, deadline)]
     if not opened and asked.here:
         opened.append(live_host(live, deadline))
     shelf = open_roots(bounds, asked.wanted)
@@ -133,7 +137,7 @@ def examined(
         if asked.texts:
             opened.append(asked_about(asked.texts, loaded))
             streams.append(opened[-1].captures(()))
-        with progress.shown("examining this host" if opened[0].kind == "live" else "reading"):
+        with progress.shown(DOING.get(opened[0].kind, "reading")):
             return Examined(opened, loaded, engine.examine(chain.from_iterable(streams), loaded, chosen))
 
 
@@ -144,7 +148,7 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
     versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=day)
     words = WORDS[content.lang]
     rest = None
-    if asked.command == EXPLAIN:
+    if asked.command in (EXPLAIN, RUN):
         failed = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
         rest = None if caused(found) else unexplained(examination.captures, failed)
         incomplete = uncaused(found.opened, examination, rest, words)
@@ -185,7 +189,7 @@ def known(found: Examined) -> Known:
 
 def cut_short(asked: Question, content: Content) -> Report:
     """The report of a run that was ended by its time bound before anything could be judged."""
-    what = ", ".join(map(printable, asked.sources)) or "this host"
+    what = ", ".join(map(printable, (*asked.sources, *(one.name for one in asked.opened)))) or "this host"
     judged = Judged(Facts(), (), incomplete=[WORDS[content.lang]["time bound"].format(stopped=what)])
     source = Source(kind="paste" if asked.sources else "live", name=what, taken_at=now())
     report = assemble(judged, {}, language=content.lang, tool=__version__, command=asked.command, source=source)

@@ -34,6 +34,7 @@ text: [engine-log]             # {kinds}
 symptoms:
   any:                         # RE2, one a wording; each with five plain characters or more outside of groups
     - '…'
+# unless: [...]                # expressions of such lines that do not count
 # contains: [...]              # strings that must all stand within 12 lines of it
 # none: [...]                  # expressions that no line there may match
 cause:
@@ -129,6 +130,7 @@ def _described(check: Check, language: str) -> Iterator[str]:
         yield f"in: {', '.join(check.reads)}"
         yield from (f"versions: {name} {one}" for name, allowed in check.ranges.items() for one in allowed)
         yield from (f"a line that matches: {one}" for one in symptoms.any)
+        yield from (f"but not one that matches: {one}" for one in symptoms.unless)
         yield from (f"with, {symptoms.within} lines around: {one}" for one in symptoms.contains)
         if symptoms.contains_any:
             yield f"with, {symptoms.within} lines around, one of: {', '.join(symptoms.contains_any)}"

@@ -51,11 +51,20 @@ class Told(Output, frozen=True, kw_only=True):
     """The same of a command that tells, and judges only when asked to."""
 
 
+class Beside(Output, frozen=True, kw_only=True):
+    """The same of a command whose stdout and exit code are another program's: the report goes to stderr."""
+
+    form: str = "terminal"
+    report: tuple[Path, ...] = ()
+    fail_on: FailOn = "never"
+    quiet: bool = False
+
+
 class Content(Struct, frozen=True, kw_only=True):
     """In which language the report is made, and whether it passes the exit gate."""
 
-    lang: str
-    no_redact: bool
+    lang: str = "en"
+    no_redact: bool = False
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -97,14 +106,25 @@ OVERLAY = click.option(
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Leave names, addresses and secrets as they were read.")
 
 
+STALL = click.option(
+    "--stall",
+    type=float,
+    callback=bound,
+    metavar="SECONDS",
+    help="Say what COMMAND does when it wrote nothing for so long and does not wait for its terminal.",
+)
+FORMAT = click.option(
+    "--format", "form", default="terminal", metavar="FORMAT", help="terminal, json, markdown or issue."
+)
+REPORT = click.option(
+    "--report", callback=place, multiple=True, metavar="PATH", help="Write the report here, too (.json, .md)."
+)
+
+
 def _output(fail_on: FailOn) -> tuple[Callable[[Any], Any], ...]:
     return (
-        click.option(
-            "--format", "form", default="terminal", metavar="FORMAT", help="terminal, json, markdown or issue."
-        ),
-        click.option(
-            "--report", callback=place, multiple=True, metavar="PATH", help="Write the report here, too (.json, .md)."
-        ),
+        FORMAT,
+        REPORT,
         click.option(
             "--fail-on",
             type=click.Choice(["error", "warning", "never"]),
@@ -118,6 +138,7 @@ def _output(fail_on: FailOn) -> tuple[Callable[[Any], Any], ...]:
 OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
     Output: _output("error"),
     Told: _output("never"),
+    Beside: (FORMAT, REPORT, click.option("--quiet", is_flag=True, help="Write nothing of diag's own to stderr.")),
     Content: (
         click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the report."),
         NO_REDACT,

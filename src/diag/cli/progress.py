@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def shown(doing: str) -> Iterator[None]:
-    """Say what is being done until it is done."""
-    if not sys.stderr.isatty():
+    """Say what is being done, if anything, until it is done."""
+    if not doing or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -33,7 +34,7 @@ def show(component: str, bounds: Bounds) -> int:
     found = list(_of(component, tables, loaded)) if component else list(_all(tables, loaded))
     if not found:
         raise DiagError(f"nothing is known of {component!r}{_near(component, tables)} (diag matrix show)")
-    shown = look()
+    shown = look(sys.stdout)
     sink = io.StringIO()
     console = Console(file=sink, width=shown.width or PIPED, force_terminal=shown.colour, no_color=not shown.colour)
     for table in found:

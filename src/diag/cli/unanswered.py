@@ -11,6 +11,7 @@ from diag.check import Check
 from diag.engine import Examination
 from diag.facts import (
     Accelerator,
+    CommandEnd,
     DeviceTrial,
     EngineState,
     Expected,
@@ -65,6 +66,9 @@ def uncaused(
         followed = any(result.findings for result in examination.results if result.severity == "error")
         said = words["no cause behind" if followed else "no cause"]
         reasons.append(said.format(place=f"{first.capture}:{first.line}", quote=first.quote[:80]))
+    elif rest and (ends := [one for one in examination.facts.all(CommandEnd) if one.exit_code != 0]):
+        end = ends[-1]
+        reasons.append(words["failed silently"].format(program=end.program, end=end.signal or end.exit_code))
     elif rest and not known:
         reasons.append(words["nothing known"])
     return reasons

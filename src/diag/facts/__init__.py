@@ -73,6 +73,7 @@ from diag.facts.models import (
     runs_on,
 )
 from diag.facts.naming import device_name, device_names
+from diag.facts.process import CommandEnd, CommandStall, GroupKills, ProcessState, PythonStack
 from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
 from diag.facts.software import (
     Driver,
@@ -98,6 +99,8 @@ __all__ = [
     "Accelerator",
     "CacheFolder",
     "Clock",
+    "CommandEnd",
+    "CommandStall",
     "Component",
     "ComponentName",
     "Container",
@@ -116,6 +119,7 @@ __all__ = [
     "Facts",
     "ForwardCompatibility",
     "Gid",
+    "GroupKills",
     "HardwareEvent",
     "Host",
     "How",
@@ -143,8 +147,10 @@ __all__ = [
     "PciDevice",
     "Pin",
     "Platform",
+    "ProcessState",
     "Published",
     "Python",
+    "PythonStack",
     "Reading",
     "Reason",
     "Reference",
