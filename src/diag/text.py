@@ -21,9 +21,12 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b
 
 ANSI_BYTES = re.compile(ANSI.pattern.encode())
 
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 """Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
-and carriage return; soft hyphens, zero-width characters and marks of direction."""
+and carriage return; soft hyphens, zero-width characters, marks of direction, and ends of lines that only some see."""
 TYPESET = {
     "\u00a0": " ",
     "\u2007": " ",
@@ -168,6 +171,11 @@ def plain(text: str) -> str:
 def untypeset(text: str) -> str:
     """The text with spaces and quotation marks as programs print them."""
     return text if text.isascii() else text.translate(_TYPESET)
+
+
+def in_one_line(text: str) -> str:
+    """The text without what hides, turns or ends a line."""
+    return " ".join(plain(text).splitlines())
 
 
 def printable(name: str) -> str:
