@@ -13,7 +13,7 @@ from diag.facts.words import WORD
 from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
 from diag.shell import Shell, spelled
-from diag.text import Line, expression
+from diag.text import Line, cut, expression
 from diag.versions import at_least, canonical, count, local, minor, numbers, public, same, satisfies, within
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "canonical",
     "check",
     "count",
+    "cut",
     "deduction",
     "expression",
     "local",

@@ -117,7 +117,7 @@ class Redactor:
         self._clean.clear()
 
     def text(self, text: str) -> str:
-        """Redact a text of any length; line numbers stay, save behind a private key."""
+        """Redact a text of any length; each line stays one."""
         self.learn(text)
         return self._redacted(text)
 
@@ -189,7 +189,7 @@ class Redactor:
                 start, end = match.span(group)
                 made = self._made(group.rstrip("23"), text[start:end]) if start >= at and end > start else ""
                 if made:
-                    pieces += text[at:start], made
+                    pieces += text[at:start], made, "\n" * text.count("\n", start, end)
                     at = end
                     self._counts[rule.name] += 1
         return "".join(pieces) + text[at:] if pieces else text

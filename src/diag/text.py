@@ -45,6 +45,8 @@ BLOCK = 2**18
 """Bytes of a block that is read and searched at a time."""
 CHARACTER = 4
 """Bytes of the longest character in UTF-8."""
+WORDS = 1024
+"""Bytes in which the border between two words is looked for."""
 LINE_PIECES = 128
 """Pieces after which the rest of a line without an end is passed over: eight million characters."""
 
@@ -81,6 +83,10 @@ class _Expression:
         return found
 
 
+WHOLE = re.compile(r"(.*)(?:[^!-~]|[\"',;&|(){}\[\]<>])", re.DOTALL)
+"""The words of a text that something stands behind."""
+APART = re.compile(rb"(?<!\S)(?!-)\S{0,255}[^\s:=]\s+(?=\S)")
+"""A word, and the blank behind it, that names nothing of what follows, as `--flag` and `key:` do."""
 SPEAKER = re.compile(
     r"^.{0,120}?(?:"
     r"\((?P<process>[A-Za-z]\w{0,40}(?: rank=\d{1,5})?) pid=\d{1,9}[^()]{0,60}\)"
@@ -176,6 +182,17 @@ def untypeset(text: str) -> str:
 def in_one_line(text: str) -> str:
     """The text without what hides, turns or ends a line."""
     return " ".join(plain(text).splitlines())
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, at most so many characters and an ellipsis, that ends between words.
+
+    Half a secret would be recognised as none.
+    """
+    if len(text) <= most:
+        return text
+    found = WHOLE.match(text[: most + 1])
+    return f"{found[1].rstrip() if found else ''}…"
 
 
 def printable(name: str) -> str:
@@ -289,7 +306,16 @@ def lines(blocks: Iterable[Block], show: Callable[[bytes], str]) -> Iterator[Lin
 def pieces(number: int, line: bytes, show: Callable[[bytes], str]) -> Iterator[Line]:
     """A line in pieces that are not too long, mostly one."""
     for at in range(0, len(line) or 1, LINE_CAP):
-        yield Line(number, show(line[between(line, at) : between(line, at + LINE_CAP)]))
+        yield Line(number, show(line[apart(line, at) : apart(line, at + LINE_CAP)]))
+
+
+def apart(raw: bytes, at: int) -> int:
+    """The place at or shortly before `at` where words begin of which none before tells what they are."""
+    if 0 < at < len(raw):
+        begin = max(0, at - WORDS)
+        ends = [found.end() for found in APART.finditer(raw, begin, at) if found.start() > begin]
+        return ends[-1] if ends else between(raw, at)
+    return at
 
 
 def between(raw: bytes, at: int) -> int:
