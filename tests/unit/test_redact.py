@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diag.redact import RULES, Known, Redactor, Rule
+from diag.forms import RULES, Rule
+from diag.redact import Known, Redactor
 
 KEY = b"0123456789abcdef"
 KNOWN = Known(
