@@ -19,7 +19,8 @@ _WEAK_VALUE = r"""(?xs)
     |(?:[a-z]+[_-]){1,3}(?:token|key|secret|passw(?:or)?d)|~?/\S+\.(?:pem|key|crt|json|ya?ml|txt)
     |(?:self|cls|args|config|cfg|kwargs|os|env|settings|params|options|opts|request|process)\.[\w.]+"""
 _NUMBER = r"[-+]?[\d.,]+(?:e[-+]?\d+)?\s?(?:[kmgt]?i?b|[mun]?s|%|[kmt]|tok\S*)?"
-_EVERYWHERE = ("docker.internal", "metadata.google.internal", "containers.internal")
+_EVERYWHERE = ("docker.internal", "metadata.google.internal", "containers.internal", "localhost.localdomain")
+_CLUSTER = ("svc.cluster.local", "kubernetes.default.svc.cluster.local")
 _MODULE_FOLLOWS = r"(?:from|import|module|named) ['\"]?$"
 _NO_HOST = r"(?:rank|tp|dp|pp|ep)\d+|(?:self|args)\..*"
 # What may stand before `token` in the field's own sense: a piece of text, not a credential.
@@ -76,16 +77,65 @@ def _wordy(match: re.Match[str]) -> bool:
     return len(_value_of(match)) < 20 and not _has_digit(_value_of(match))
 
 
+def _no_figure(match: re.Match[str]) -> bool:
+    return not _has_digit(_value_of(match))
+
+
 def _not_a_host(match: re.Match[str]) -> bool:
     """Keep code (`hostname = socket.gethostname()`), the name itself (`hostname=hostname`) and log prefixes."""
     value = _value_of(match).lower()
     return _is_code(match) or match[0].lower().startswith(value) or bool(compiled(_NO_HOST).fullmatch(value))
 
 
+def _no_login(match: re.Match[str]) -> bool:
+    """Say whether `-u a:b` names an account by numbers, as `docker run` takes it."""
+    value = _value_of(match)
+    return (
+        value.isdigit()
+        or value.startswith("$")
+        or not (match[0].startswith("curl") or _has_digit(value))
+        or _weak(match)
+    )
+
+
+def _path(match: re.Match[str]) -> bool:
+    """Say whether `PWD` is the working directory."""
+    return bool(compiled(r"[/~.\\$]|[a-z]:$|[a-z]:[\\/]").match(_value_of(match).lower())) or _weak(match)
+
+
+def _no_serial(match: re.Match[str]) -> bool:
+    """Say whether it has too few figures for a serial number, and is no address of eight bytes."""
+    value, figures = _value_of(match).lower(), sum(map(str.isdigit, _value_of(match)))
+    named = compiled(r"num|tag").search(match[0].lower())
+    few = not figures if named else figures < 4 or len(value) < 8
+    return set(value) <= {*"0x-"} or (few and not compiled(r"[0-9a-f]{2}(?:-[0-9a-f]{2}){7}").fullmatch(value))
+
+
+def _no_key_body(match: re.Match[str]) -> bool:
+    """Say whether letters and figures are no BASE64: a digest, a name, a path."""
+    value = _value_of(match)
+    changes = len(compiled(r"[A-Z]+|[a-z]+|[0-9]+").findall(value))
+    return (
+        changes < len(value) * 2 // 5 or value in (value.upper(), value.lower()) or value.count("/") > len(value) // 12
+    )
+
+
+def _no_octets(match: re.Match[str]) -> bool:
+    """Say whether four numbers between dashes are no address: too large, all small, or of a file."""
+    octets = list(map(int, re.findall(r"\d+", match[0])[-4:]))
+    return max(octets) > 255 or max(octets) < 10 or match[0].endswith((".gz", ".zip", ".whl", ".txt", ".log"))
+
+
 def _shared(match: re.Match[str]) -> bool:
     """Say whether a private name is that of a Python module, or one that all machines have."""
     before = match.string[max(0, match.start() - 16) : match.start()]
-    return match[0].lower().endswith(_EVERYWHERE) or bool(compiled(_MODULE_FOLLOWS).search(before))
+    name = match[0].lower()
+    return (
+        name.endswith(_EVERYWHERE)
+        or name in _CLUSTER
+        or _is_code(match)
+        or bool(compiled(_MODULE_FOLLOWS).search(before))
+    )
 
 
 def _public_mail(match: re.Match[str]) -> bool:
@@ -117,6 +167,7 @@ _FLAG_VALUE = (
 FLAG_WORD = f"--?{_FLAG}"
 _HEADER = r"""["']?(?:(?:basic|bearer|token)[ \t]{1,8}(?P<token>[^\s"',}\\]{1,8192})|(?P<token2>[^\r\n"'\\]{1,8192}))"""
 _QUERY = r"[?&](?:[\w-]{0,32}token|[\w-]{0,32}key|sig|signature|secret|passw(?:or)?d|auth|x-amz-\w{1,32})="
+_BODY = "[A-Za-z0-9+/]{60}"
 _PIDS = r":[0-9]{1,8}:[0-9]{1,8} \[[0-9]"
 _URL_PART = r"[^\s/:@<\"'$\{]{1,255}"
 _ASSIGNED = r"""(?:=["']?|["']?:[ ]?["'])"""
@@ -126,21 +177,50 @@ _MAIL = r"(?<![\w.+/@=-])(?P<email>\w[\w.+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}
 _SSH = rf"\b(?:ssh|scp|sftp|rsync)[ \t][^\n@]{{0,99}}?(?<![\w.+-])(?P<user>{_NAME})@(?P<host>{_HOST})"
 # A host has a lower-case letter somewhere: `INFO` behind a time stamp is a level.
 _LOGGED = rf"(?![A-Z]+ )(?P<host>{_HOST}) [\w./()-]{{1,64}}(?:\[\d{{1,9}}\])?: "
-_PRIVATE, _LABELS = r"\.(?:internal|intranet|corp|lan)", r"[A-Za-z0-9](?:[\w-]{0,62})(?:\.[A-Za-z0-9][\w-]{0,62}){0,5}"
+_PRIVATE, _LOCAL = r"\.(?:internal|intranet|corp|lan|localnet|localdomain|home\.arpa|priv)", r"\.(?:local|home|private)"
+_LABELS = r"[A-Za-z0-9](?:[\w-]{0,62})(?:\.[A-Za-z0-9][\w-]{0,62}){0,5}"
+_BEGINS, _ENDS = r"(?:(?<![\w./-])|(?<=//))", r"(?![\w-]|\.\w)"
+# `threading.local` is a class: a host of that domain has a figure, a dash or a further label.
+_HOSTLIKE = r"(?=[\w.]{0,128}?(?:[\d-]|\.[\w-]{1,63}\.))"
+_QUAD, _DASHED = r"\d{1,3}(?:-\d{1,3}){3}(?![\w-])", "ip|ec2|host|node|vm|server|worker|compute|pod|instance"
 _PROMPT_END = r"(?::[~/]|[ \t](?:~[^\s\]]{0,255}[ \t][#$%]|[^\s\]]{1,255}\][#$])|[#$>%](?:\s|$))"
 _SCHEMES = "|".join(f"(?<={scheme}://)" for scheme in ("tcp", "grpc", "gloo", "etcd", "ray", "redis", "nfs", "ssh"))
-_SCHEMES += r"|(?<=http://)(?=[A-Za-z][\w-]{0,62}:\d)"
+_SCHEMES += r"|(?:(?<=http://)|(?<=https://))(?=[A-Za-z][\w-]{0,62}:\d)"
+_PREFIXES = {
+    "github_pat_": r"\w{12,255}",
+    "glpat-": r"[\w.-]{12,255}",
+    "nvapi-": r"[\w-]{16,255}",
+    "AIza": r"[\w-]{30,64}",
+    "ya29.": r"[\w.-]{16,2048}",
+    "dckr_pat_": r"[\w-]{16,255}",
+    "npm_": r"[A-Za-z0-9]{30,255}",
+    "pypi-": r"AgE[\w-]{12,2048}",
+    "hvs.": r"[\w-]{20,255}",
+    "gsk_": r"[A-Za-z0-9]{20,255}",
+    "r8_": r"[A-Za-z0-9]{30,255}",
+    "xai-": r"[A-Za-z0-9]{30,255}",
+    "LTAI": r"[A-Za-z0-9]{12,32}(?!\w)",
+    "AKID": r"[A-Za-z0-9]{12,40}(?!\w)",
+    "AKIA": r"[A-Z0-9]{12,32}(?!\w)",
+    "ASIA": r"[A-Z0-9]{12,32}(?!\w)",
+}
+"""What the keys of one service begin with, and what follows in each."""
 
 PEM = Rule(
     "private key",
-    "PRIVATE KEY-----",
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:\\n|\s){0,8}(?P<key>[^\s\\-](?:(?:(?!-----)[\s\S]){0,16384}[^\s\\-])?)",
-    sieve=r"PRIVATE KEY-----[\s\S]*",
+    "PRIVATE KEY",
+    r"BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\\{1,4}[nr]|\s){0,8}"
+    r"(?P<key>[^\s\\-](?:(?:(?!-----)[\s\S]){0,16384}[^\s\\-])?)",
+    sieve=r"PRIVATE KEY(?: BLOCK)?-----[\s\S]*",
 )
 
 
 def _named(name: str, needle: str, stem: str, keeps: Callable[[re.Match[str]], bool] = _weak) -> Rule:
     return Rule(name, needle, stem + _SEP + _VALUE, keeps, folded=True)
+
+
+def _prefixed(start: str, rest: str) -> Rule:
+    return Rule("service key", start, rf"(?P<token>{re.escape(start)}(?<![\w-]{'.' * len(start)}){rest})")
 
 
 def _host(needle: str, place: str) -> Rule:
@@ -150,11 +230,8 @@ def _host(needle: str, place: str) -> Rule:
 RULES: tuple[Rule, ...] = (
     Rule("hub token", "hf_", r"(?P<token>hf_(?<!\w...)(?:(?=[A-Za-z]{0,40}\d)|(?=[A-Za-z]{20}))[A-Za-z0-9]{8,128})"),
     Rule("forge token", "gh", r"(?P<token>gh[pousr]_(?<!\w....)[A-Za-z0-9]{12,255})"),
-    Rule("forge token", "github_pat_", r"(?P<token>github_pat_\w{12,255})"),
-    Rule("forge token", "glpat-", r"(?P<token>glpat-[\w.-]{12,255})"),
+    *(_prefixed(start, rest) for start, rest in _PREFIXES.items()),
     Rule("service key", "sk-", r"(?P<token>sk-(?<![\w-]...)(?=[A-Za-z_-]{0,64}\d)[\w-]{12,255})"),
-    Rule("cloud key", "AKIA", r"(?P<token>AKIA(?<!\w....)[A-Z0-9]{12,32}(?!\w))"),
-    Rule("cloud key", "ASIA", r"(?P<token>ASIA(?<!\w....)[A-Z0-9]{12,32}(?!\w))"),
     Rule("chat token", "xox", r"(?P<token>xox[abeoprs](?<!\w....)-[A-Za-z0-9-]{8,255})"),
     Rule("web token", "eyJ", r"(?P<token>eyJ(?<![\w-]...)[\w-]{4,4096}\.[\w-]{4,8192}(?:\.[\w-]{0,4096})?)"),
     Rule("authorization", "authorization", f"authorization{_SEP}{_HEADER}", _weak, folded=True),
@@ -165,16 +242,50 @@ RULES: tuple[Rule, ...] = (
     Rule("flag", "--", rf"--(?<![\w-]..){_FLAG}{_FLAG_VALUE}", _weak_flag, folded=True),
     Rule("key list", "key", r"(?:api|access)[_-]?key[\"']?[ ]?[=:][ ]?\[(?P<token>[^\]\r\n]{1,4096})\]", folded=True),
     Rule("ssh password", "sshpass", r"sshpass[ \t]{1,8}-p[ \t]{0,8}[\"']?(?P<token>[^\s\"']{1,256})"),
+    Rule(
+        "login",
+        "-u",
+        r"(?:curl\b[^\n]{0,999}?[ \t]|(?<![^\n])[ \t]{0,32})(?:-u[ \t]?|--(?:proxy-)?user[= \t])[\"']?"
+        r"(?P<user>[^\s:\"'/]{1,256}):(?P<token>[^\s\"']{1,256})",
+        _no_login,
+    ),
+    Rule("login", "password", r"login[ \t]{1,8}(?P<user>\S{1,128})[ \t]{1,8}password[ \t]{1,8}(?P<token>\S{1,256})"),
     _named("named token", "token", "token", _weak_token),
     _named("password", "pass", "pass(?:w(?:or)?d|phrase)"),
+    Rule("password", "pwd", rf"(?<![a-z])pwd(?:[\"']?[ ]?=[ ]?|[\"']:[ ]?){_VALUE}", _path, folded=True),
+    Rule(
+        "password",
+        "pass",
+        r"pass(?:word|wd|phrase) (?:is|was) [\"']?(?P<token>[^\s\"',;]{4,256})",
+        _no_figure,
+        folded=True,
+    ),
     _named("named secret", "secret", "secret(?:[_-]?(?:access|key|id|base|value)){0,3}"),
     _named("named key", "key", f"key(?:{_KEY})(?:[_-]?id)?"),
+    Rule(
+        "named key",
+        "key ",
+        r"(?:api|access|secret|license)[ _-]key[ \t]{1,8}(?P<token>[\w-]{16,255})",
+        _no_figure,
+        folded=True,
+    ),
+    Rule(
+        "public key",
+        "AAAA",
+        rf"(?:ssh|ecdsa|sk)-[\w.@-]{{3,48}} (?P<key>AAAA[\w+/=]{{12,8192}})(?: (?P<user>{_NAME})@(?P<host>{_HOST}))?",
+    ),
+    Rule("key body", "", r"(?<![\w+/.-])(?P<key>[A-Za-z0-9+/]{60,8192}={0,2})(?![\w+/=.-])", _no_key_body, sieve=_BODY),
     Rule("home", "/home/", f"/home/(?P<user>{_NAME})"),
     Rule("home", "/Users/", f"/Users/(?P<user>{_NAME})"),
     Rule("home", "\\Users\\", r"\\Users\\{1,2}(?P<user>[^\\/:*?\"<>|\s][^\\/:*?\"<>|\r\n]{0,62}(?=\\)|[\w.-]{1,64})"),
     Rule("home", "/home", rf"/(?:[\w.-]{{1,32}}/){{0,2}}home\d{{1,3}}/(?P<user>{_NAME})"),
     Rule("home", "/users/", rf"/(?:[\w.-]{{1,32}}/){{0,2}}users/(?P<user>{_NAME})"),
     Rule("user", "USER", rf"USER(?:NAME)?{_ASSIGNED}(?P<user>{_NAME})(?=[\s\"',;]|$)"),
+    Rule("user", "uid=", rf"\buid=\d{{1,10}}\((?P<user>{_NAME})\)"),
+    Rule("user", "sudo: ", rf"sudo: {{1,16}}(?P<user>{_NAME}) : "),
+    Rule("user", " for ", rf"(?:Accepted|Failed) [\w/-]{{1,32}} for (?:invalid user )?(?P<user>{_NAME}) from "),
+    Rule("user", " for user ", rf"session (?:opened|closed) for user (?P<user>{_NAME})"),
+    Rule("user name", "username", rf"username{_SEP}[\"']?(?P<user>{_NAME})(?![\w-])", _weak, folded=True),
     Rule("user", "LOGNAME", rf"LOGNAME{_ASSIGNED}(?P<user>{_NAME})(?=[\s\"',;]|$)"),
     Rule("prompt", "@", rf"(?<![\w.+/@:=-])(?P<user>{_NAME})@(?P<host>{_HOST})(?={_PROMPT_END})"),
     Rule("syslog", ":", rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_LOGGED}", sieve=r":\d\d "),
@@ -187,8 +298,44 @@ RULES: tuple[Rule, ...] = (
     _host("rdzv", rf"rdzv[_-]endpoint(?:{_SEP}|[ ]{{1,8}})"),
     Rule("kernel line", "Linux ", rf"Linux (?P<host>{_HOST}) \d{{1,3}}\.\d{{1,3}}\.\d{{1,5}}[\w.+~-]{{0,80}} #\d"),
     Rule("log prefix", "CCL", rf"(?<![\w.<\[:/-])(?P<host>{_HOST}){_PIDS}", sieve=_PIDS),
-    Rule("private name", ".", rf"(?<![\w./-])(?P<host>{_LABELS}{_PRIVATE})(?![\w-]|\.\w)", _shared, sieve=_PRIVATE),
-    Rule("address name", "ip-", r"(?P<host>ip-(?<![\w-]...)\d{1,3}(?:-\d{1,3}){3}(?:\.[A-Za-z0-9-]{1,63}){0,6})"),
+    Rule("private name", ".", rf"{_BEGINS}(?P<host>{_LABELS}{_PRIVATE}){_ENDS}", _shared, sieve=_PRIVATE),
+    Rule("private name", ".", rf"{_BEGINS}(?P<host>{_HOSTLIKE}{_LABELS}{_LOCAL}){_ENDS}", _shared, sieve=_LOCAL),
+    Rule(
+        "address name",
+        "-",
+        rf"(?<![\w.-])(?P<host>(?:(?:{_DASHED})-{_QUAD}|{_QUAD}(?=\.[A-Za-z][\w-]{{0,62}}\.[A-Za-z]))"
+        r"(?:\.[A-Za-z][A-Za-z0-9-]{0,62}){0,6})",
+        _no_octets,
+        sieve="-[0-9]{1,3}-[0-9]{1,3}-[0-9]",
+    ),
+    Rule(
+        "hardware name",
+        "x",
+        r"(?<![A-Za-z0-9])(?P<host>(?:en|wl|ww)x[0-9a-f]{12})(?![0-9A-Za-z])",
+        sieve="x[0-9a-f]{12}",
+    ),
+    Rule(
+        "serial number",
+        "serial",
+        rf"serial(?:[ _-]?(?:number|num|no|short))?\.?(?:[ \t]{{0,48}}{_SEP}|(?<=number)[ ]{{1,4}})[\"']?"
+        r"(?P<serial>[a-z0-9][\w-]{4,63})(?![\w/.])",
+        _no_serial,
+        folded=True,
+    ),
+    Rule(
+        "serial number",
+        "asset",
+        rf"asset[ _-]?tag{_SEP}[\"']?(?P<serial>[a-z0-9][\w-]{{3,63}})",
+        _no_serial,
+        folded=True,
+    ),
+    Rule(
+        "serial number",
+        "unique",
+        rf"unique[ _-]?id[ \t]{{0,48}}{_SEP}[\"']?(?P<serial>(?:0x)?[0-9a-f]{{12,16}})(?!\w)",
+        _no_serial,
+        folded=True,
+    ),
     Rule("rendezvous", "]:", rf"\[(?P<host>{_HOST})\]:\d{{4,5}}(?![\d:.-])", _not_a_host),
     Rule("rendezvous", "://", rf"://(?:{_SCHEMES})(?:[^\s/@]{{1,255}}@)?(?P<host>{_HOST})"),
     Rule("uuid", "-", UUID, sieve="-....-....-....-"),

@@ -76,6 +76,24 @@ https://github.com/vllm-project/vllm/issues/1?tab=readme git@github.com:sgl-proj
 pip install foo @ git+https://github.com/a/b@v0.9.0 image@sha256:abcd memcpy@GLIBC_2.14 @torch.compile
 q@k.transpose(-2, -1) x = a@b hostname = socket.gethostname() hostname: localhost
 [rank0]:2025 [W306 TCPStore.cpp:358] [core.py:790]: 12345
+docker run -u 1000:1000 x; docker run --user root:root x; curl http://localhost:8000/v1 -u user; curl -u a:$PASS x
+  -u $(id -u):$(id -g) \\
+PWD=/root OLDPWD=/data pwd=$(pwd) PWD=~ pwd=os.getcwd() PWD=C:\\Windows
+threading.local <class '_thread._local'> werkzeug.local torch.private a.home rc.local settings.local.json /etc/x.local
+localhost.localdomain kubernetes.default.svc.cluster.local svc.cluster.local
+cuda-toolkit-12-8 libnvinfer-10-0-1-6 node-1-2-3-4 8-8-8-8 10-20-30-40.tar.gz layers 0-1-2-3 2025-01-30-12
+9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+/opt/conda/envs/Foo1/lib/Python3/Bar22/site/packages/Torch/Utils/Data/DataLoader
+abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/abcdefghijklmnopqrstuvwxyz
+password is required: password was not given; the passphrase is empty
+api key required, access key not found; API key configuration_not_found_here
+username: str = None; username=username, "username": null; waiting for user input from x
+Serial Number: Not Specified; serial8250: ttyS0 at I/O; serial: 8250/16550 driver
+SerialNumber: 0000:3b:00.0; serial: 115200
+npm_config_cache=/x npm_package r8_x AKIDx xai-grok pypi-server gsk_x nvapi-x hvs.x AIzaX
+-----END RSA PRIVATE KEY-----
+Serial Number: 0000000000000; Unique ID: 0x0; Serial Number 00-00-00-00-00-00-00-00; gid=44(video)
+uid=0(root) gid=0(root) groups=0(root); ssh-keygen -t rsa AAAA; enx0 ff02::1%eth0 std::fe80::x
 https://huggingface.co/Qwen/Qwen3-8B https://download.pytorch.org/whl/cu128 http://127.0.0.1:18580""".splitlines()
 
 # text, what may not be left of it, what must be left
@@ -149,6 +167,42 @@ SECRETS = [
     ("inet6 fe80::e42:a1ff:feb2:c3d4/64", "feb2", "inet6 fe80::"),
     ("[2400:3200:baba::1]:443 and fd12:3456:789a::1%eth0", "baba", "]:443 and fd00:"),
     ("localGid fd00:0:0:0:0:0:1:ff22 remoteGidsfd00:0:0:0:0:0:1:ff1f", "ff1f", "remoteGidsfd00:db8:"),
+    ("nvapi-AbCdEfGhIjKlMnOpQrStUvWx-_ab12", "nvapi", ""),
+    ("key AIzaSyA1234567890abcdefghijklmnopqrstuv end", "AIza", " end"),
+    ("ya29.a0AfH6SMBx-abcdefghijklmnop_1234567890", "a0Af", ""),
+    ("dckr_pat_AbCdEf0123456789_-AbCdEf01234 npm_AbCdEf0123456789AbCdEf0123456789AbCd", "AbCd", ""),
+    ("pypi-AgEIcHlwaS5vcmcCJDA0ZTk2 hvs.CAESIAbCdEf0123456789AbCd", "AgEI", ""),
+    ("gsk_AbCdEf0123456789AbCdEf0123456789AbCd xai-AbCdEf0123456789AbCdEf0123456789", "AbCd", ""),
+    ("r8_AbCdEf0123456789AbCdEf0123456789AbCd", "AbCd", ""),
+    ("LTAI5tAbCdEf0123456789AB AKID1234567890abcdefABCDEF1234567890", "0123456789", ""),
+    ("wandb: API key 0123456789abcdef0123456789abcdef01234567", "0123456789", "API key <token-"),
+    ("curl -s http://x -u bob:pw1secret", "pw1", "curl -s http://x -u <user-"),
+    ("curl --user 'bob:pw1secret' http://x", "bob", "' http://x"),
+    ("curl http://x \\\n  -u bob:pw1secret", "pw1", "  -u <user-"),
+    ("pwd=pw1secret Server=db;Uid=x;Pwd=pw1secret;", "pw1", ";Pwd=<token-"),
+    ("machine h login bob password pw1secret", "bob", "password <token-"),
+    ("the password is pw1secret", "pw1", "password is <token-"),
+    ("uid=1001(bob) gid=1001(bob) groups=1001(bob),27(sudo)", "bob", "),27(sudo)"),
+    ("sudo:    bob : TTY=pts/0 ; USER=root", "bob", " : TTY=pts/0"),
+    ("Accepted publickey for bob from 8.8.8.8 port 22", "bob", " port 22"),
+    ("session opened for user bob by (uid=0)", "bob", " by (uid=0)"),
+    ("username: bob", "bob", "username: <user-"),
+    ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ bob@node7", "bob@node7", "ssh-ed25519 <key-"),
+    ("x MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", "MIIE", "x <key-"),
+    (r'{"k": "-----BEGIN PRIVATE KEY-----\\nMIIEvQIB\\n-----END PRIVATE"}', "MIIE", '-----END PRIVATE"}'),
+    ("-----BEGIN PGP PRIVATE KEY BLOCK-----\nlQOYBGD1", "lQOY", "BLOCK-----\n<key-"),
+    ("ssh bob@gpu-17.prod.acme.local; http://gpu-17.prod.acme.local:8000", "acme", ":8000"),
+    ("https://wiki.acme.home.arpa/x gpu17.localnet web.acme.priv", "acme", "/x <host-"),
+    ("https://node7:8443/v1", "node7", ":8443/v1"),
+    ("ec2-54-12-3-4.compute-1.amazonaws.com host-10-0-1-2", "-12-3", ""),
+    ("10-0-1-2.internal and 10-0-1-2.default.pod.cluster.local", "10-0", "<host-"),
+    ("enx0c42a1b2c3d4: link up", "42a1", ": link up"),
+    ("    Serial Number                     : 1320920012345", "13209", "     : <serial-"),
+    ("Device Serial Number 48-b0-2d-ff-ff-aa-bb-cc", "b0-2d", "Number <serial-"),
+    ("GPU[0]\t\t: Unique ID: 0xa1b2c3d4e5f60718", "a1b2", "Unique ID: <serial-"),
+    ("Asset Tag: ACME-123", "ACME", "Asset Tag: <serial-"),
+    ("Using [0]eth0:fe80::5054:ff:fe12:3456%eth0<0>", "5054", "%eth0<0>"),
+    ("addr:fe80::5054:ff:fe12:3456, bond0:fe80::5054:ff:fe12:3456", "5054", ", bond0:fe80::db8"),
     ("GID 0000:0000:0000:0000:0000:ffff:0a00:0117", "0a00:0117", "GID 0000:0000:0000:0000:0000:ffff:0a"),
 ]  # fmt: skip
 
@@ -293,13 +347,15 @@ def test_keeps_line_numbers() -> None:
 HOSTILE = ["a.a.", "::::", "@@@@", "10.10.10.", "a@a.", "://", "://a:", "eyJ-", "eyJa.", "-----BEGIN PRIVATE KEY-----",
            "token=", "token='", "--a-", "ssh ", "host  ", "?&", "::a ", "fe80:", "aa:bb:", "1.2.3.4 ", "10.1.2.3 ",
            "key\\\"",
-           "Cookie: a ", "abcdef01-", "[a]:", "CCL a:1:", "/home/", "\\Users\\", "x_x-", "hf_", "a1 "]  # fmt: skip
+           "Cookie: a ", "abcdef01-", "[a]:", "CCL a:1:", "/home/", "\\Users\\", "x_x-", "hf_", "a1 ",
+           "curl -u ", "curl ", "aB1/", "x.local ", "a-a.", "10-20-", "serial number ", "login a password ", "uid=1(",
+           "BEGIN PRIVATE KEY-----\n", "username: ", "ssh-rsa AAAA", "password is a"]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_time_is_linear(piece: str) -> None:
     gate = Redactor(KEY, KNOWN)
-    tail = "@ :// hf_ CCL --token token=1x ]: ip- eyJ"
+    tail = "@ :// hf_ CCL --token token=1x ]: ip- eyJ -u serial PRIVATE KEY x.internal x.local pwd= AAAA key for user "
 
     def cost(size: int) -> float:
         begin = time.process_time()
@@ -333,7 +389,7 @@ def test_each_rule_takes_something(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name} {rule.needle}")
 def test_rules_compile_and_name_their_kinds(rule: Rule) -> None:
     kinds = {group.rstrip("23") for group in re.compile(rule.pattern).groupindex}
-    assert kinds <= {"token", "key", "user", "host", "home", "email", "uuid", "mac", "ipv4", "ipv6"}
+    assert kinds <= {"token", "key", "user", "host", "home", "email", "serial", "uuid", "mac", "ipv4", "ipv6"}
 
 
 @pytest.mark.parametrize(
