@@ -27,6 +27,8 @@ CONTROL = re.compile(
 )
 """Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
 and carriage return; soft hyphens, zero-width characters, marks of direction, and ends of lines that only some see."""
+HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of characters that stand for no byte of a name."""
 TYPESET = {
     "\u00a0": " ",
     "\u2007": " ",
@@ -196,9 +198,9 @@ def cut(text: str, most: int) -> str:
 
 
 def printable(name: str) -> str:
-    """A name of the file system in one line of characters that can be written anywhere."""
-    raw = name.encode("utf-8", "surrogateescape")
-    return plain(" ".join(raw.decode("utf-8", "backslashreplace").split()))
+    """A name of the file system, or what names one, in one line of characters that can be written anywhere."""
+    raw = HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", name).encode("utf-8", "surrogateescape")
+    return " ".join(plain(raw.decode("utf-8", "backslashreplace")).split())
 
 
 def decode(raw: bytes) -> str:
