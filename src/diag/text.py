@@ -27,6 +27,9 @@ CONTROL = re.compile(
 )
 """Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
 and carriage return; soft hyphens, zero-width characters, marks of direction, and ends of lines that only some see."""
+ORDER = re.compile(r"#(?=#(?:vso)?\[)")
+ORDERS = re.compile(rf"^[ \t]*:(?=:)|{ORDER.pattern}", re.MULTILINE)
+"""What a runner of a pipeline takes for an order in the output of a program: `::error::`, `##[error]`, `##vso[`."""
 HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Halves of characters that stand for no byte of a name."""
 TYPESET = {
@@ -195,6 +198,11 @@ def cut(text: str, most: int) -> str:
         return text
     found = WHOLE.match(text[: most + 1])
     return f"{found[1].rstrip() if found else ''}…"
+
+
+def inert(text: str) -> str:
+    """The text with a blank where a line of it would be an order to the runner of a pipeline."""
+    return ORDERS.sub(r"\g<0> ", text)
 
 
 def printable(name: str) -> str:

@@ -17,7 +17,7 @@ from diag.errors import DiagError
 from diag.output import written
 from diag.render import Look, form_of, formats, render
 from diag.report import Report
-from diag.text import decode, plain
+from diag.text import decode, inert, plain
 
 DOCUMENT_CAP = 256 * 2**20
 """Bytes of the largest report that is read."""
@@ -58,7 +58,7 @@ def write(text: str, stream: TextIO | None = None, *, painted: bool = False) -> 
     """Text to a stream, stdout without one, in characters that it can take; but for colours, nothing it would obey."""
     stream = stream or sys.stdout
     encoding = stream.encoding or "ascii"
-    text = text if painted else plain(text).replace("\r", "")
+    text = text if painted else inert(plain(text).replace("\r", ""))
     try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     except BrokenPipeError:
