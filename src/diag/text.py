@@ -197,7 +197,7 @@ def cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     found = WHOLE.match(text[: most + 1])
-    return f"{found[1].rstrip() if found else ''}…"
+    return f"{found[1].rstrip()} …".lstrip() if found else "…"
 
 
 def inert(text: str) -> str:

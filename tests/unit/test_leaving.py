@@ -86,5 +86,5 @@ def test_what_hides_or_turns_text_leaves_in_no_string():
 
 def test_a_quote_is_short_and_its_end_is_marked():
     quote = left(f"{UNKNOWN}{'pad ' * 5000}").unexplained.errors[0].quote
-    assert len(quote) <= QUOTE_CAP + 1
-    assert quote.endswith("pad…")
+    assert len(quote) <= QUOTE_CAP + 2
+    assert quote.endswith("pad …")

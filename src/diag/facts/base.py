@@ -69,4 +69,4 @@ class Passing(Fact, frozen=True, kw_only=True):
 
 def _short(value: object) -> str:
     text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return cut(text, 79)
+    return cut(text, 78)
