@@ -2,7 +2,8 @@
 
 What a text said is one word wherever it is put, whatever it holds: it starts no command, names no file that its place
 does not, and opens no expression. Knows the quotation marks and `$(…)` of POSIX shells; does not know what the command
-does with its words, nor a language inside quotes (`python -c "…"`), nor comments and here-documents.
+does with its words, nor comments and here-documents. A program in quotes (`python -c "…"`) is another language: only
+names and numbers are put there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from diag.text import in_one_line
 FIELD = re.compile(r"\{(\w+)\}")
 MARK = re.compile(r"\\.|\$\(|[\"'()]", re.DOTALL)
 """What opens and closes a piece of a command; a backslash takes what is behind it along."""
+PROGRAM = re.compile(r"\bpython[\d.]* -c ([\"'])(?:(?!\1).)*\Z", re.DOTALL)
+"""The beginning of a command that ends inside a program."""
+NAME = re.compile(r"[\w.]+")
 ALIVE = {'"': re.compile(r'[\\"$`!]'), "'": re.compile("'")}
 """What a shell does not take as it is within these quotation marks."""
 
@@ -30,10 +34,11 @@ def spelled(template: str, values: Mapping[str, object]) -> Shell:
     """A command with its `{name}` fields filled, quoted as their places ask for; an unknown field stays as it is."""
 
     def field(match: re.Match[str]) -> str:
-        if match[1] not in values:
-            return match[0]
-        value, mark = values[match[1]], _mark(template[: match.start()])
-        return str(value) if isinstance(value, Shell) else _quoted(in_one_line(str(value)), mark)
+        value, before = values.get(match[1], Shell(match[0])), template[: match.start()]
+        if isinstance(value, Shell):
+            return str(value)
+        word = in_one_line(str(value))
+        return match[0] if PROGRAM.search(before) and not NAME.fullmatch(word) else _quoted(word, _mark(before))
 
     return Shell(FIELD.sub(field, template))
 

@@ -62,6 +62,12 @@ def test_a_piece_that_diag_wrote_is_read_as_it_is():
     assert spelled("{a} {b} {c}", {"a": "{b}", "b": 1}) == "'{b}' 1 {c}"
 
 
+def test_a_program_in_quotes_takes_names_alone():
+    program = 'python3 -c "import {module}" {module}'
+    assert spelled(program, {"module": "torch"}) == 'python3 -c "import torch" torch'
+    assert spelled(program, {"module": "os;x()"}) == "python3 -c \"import {module}\" 'os;x()'"
+
+
 @pytest.mark.parametrize("fill", [spelled, filled])
 def test_no_word_ends_a_line_or_hides_one(fill):
     said = fill("it is {word}.", {"word": "a\x1b[2Jb\nc\u202ed\u2066e\x9b"})
