@@ -77,6 +77,15 @@ def _wordy(match: re.Match[str]) -> bool:
     return len(_value_of(match)) < 20 and not _has_digit(_value_of(match))
 
 
+def _weak_number(match: re.Match[str]) -> bool:
+    return bool(compiled(_NUMBER).fullmatch(_value_of(match).lower())) or _weak(match)
+
+
+def _weak_word(match: re.Match[str]) -> bool:
+    """Say whether what stands behind the name of a variable is a word of a sentence or a number."""
+    return _weak_number(match) or not (match[0].startswith(("setenv", "export")) or _has_digit(_value_of(match)))
+
+
 def _no_figure(match: re.Match[str]) -> bool:
     return not _has_digit(_value_of(match))
 
@@ -157,6 +166,7 @@ def _has_digit(value: str) -> bool:
 
 _SEP = r"""(?:\\?["'])?[ \t]{0,8}(?:=>|:|=(?!=))[ \t]{0,8}[\[(]?"""
 _VALUE = r"""(?:(\\?["'])(?P<token>(?:(?!\1)[^\r\n]){1,4096})|(?P<token2>[^\s"',;&|(){}\[\]\\]{1,4096}))"""
+_SECRET = r"(?:token|secret|passw(?:or)?d|passphrase|(?:api|access|secret|private)[_-]?key)(?:[_-](?:id|base|value))?"
 _KEY_NAMES = ("api", "access", "private", "account", "auth", "signing", "encryption", "license", "shared", "session")
 _KEY = "|".join(f"(?<={name}key)|(?<={name}[_-]key)" for name in _KEY_NAMES)
 _FLAG = r"(?:[a-z0-9]{1,24}[-_.]){0,6}(?:api[-_]?key|token|passw(?:or)?d|passphrase|secret(?:[-_](?:access[-_])?key)?)"
@@ -223,6 +233,12 @@ def _prefixed(start: str, rest: str) -> Rule:
     return Rule("service key", start, rf"(?P<token>{re.escape(start)}(?<![\w-]{'.' * len(start)}){rest})")
 
 
+def _spaced(ending: str) -> Rule:
+    name = rf"(?:(?:setenv|set|export) )?(?<!\w)\w{{0,64}}{ending}"
+    value = r"[ \t|]{1,8}(?P<token>[^\s\"'=|;&:,()]{4,4096})(?![=(:])"
+    return Rule("named value", ending, name + value, _weak_word, sieve=rf"{ending}[ \t|]")
+
+
 def _host(needle: str, place: str) -> Rule:
     return Rule("host name", needle, rf"{place}[\"']?(?P<host>{_HOST})(?![\w-])", _not_a_host, folded=True)
 
@@ -260,6 +276,16 @@ RULES: tuple[Rule, ...] = (
         _no_figure,
         folded=True,
     ),
+    Rule(
+        "named value",
+        "value",
+        rf"name[\"']?[ ]?[:=][ ]?[\"']?[\w.-]{{0,64}}{_SECRET}[\"']?[ ]{{0,8}},?\s{{1,64}}"
+        r"[\"']?value[\"']?[ ]{0,4}[:=][ ]{0,4}[\"']?(?P<token>[^\s\"',}<>]{1,4096})",
+        _weak_number,
+        folded=True,
+        sieve=r"name[\"']?[ ]?[:=][^\n]{1,128}\n?[^\n]{0,64}value",
+    ),
+    *map(_spaced, ("TOKEN", "SECRET", "PASSWORD", "API_KEY", "ACCESS_KEY", "SECRET_KEY")),
     _named("named secret", "secret", "secret(?:[_-]?(?:access|key|id|base|value)){0,3}"),
     _named("named key", "key", f"key(?:{_KEY})(?:[_-]?id)?"),
     Rule(

@@ -93,6 +93,9 @@ SerialNumber: 0000:3b:00.0; serial: 115200
 npm_config_cache=/x npm_package r8_x AKIDx xai-grok pypi-server gsk_x nvapi-x hvs.x AIzaX
 -----END RSA PRIVATE KEY-----
 Serial Number: 0000000000000; Unique ID: 0x0; Serial Number 00-00-00-00-00-00-00-00; gid=44(video)
+{"name": "pad_token", "value": "<pad>"} {"name": "max_tokens", "value": 4096} {"name": "tokenizer", "value": "a/b1"}
+HF_TOKEN is not set; please set HF_TOKEN first
+MAX_TOKENS 4096; EOS_TOKEN 2; HF_TOKEN HF_HOME=/x1; export HF_TOKEN=$HF_TOKEN; HF_TOKEN environment
 uid=0(root) gid=0(root) groups=0(root); ssh-keygen -t rsa AAAA; enx0 ff02::1%eth0 std::fe80::x
 https://huggingface.co/Qwen/Qwen3-8B https://download.pytorch.org/whl/cu128 http://127.0.0.1:18580""".splitlines()
 
@@ -200,6 +203,12 @@ SECRETS = [
     ("    Serial Number                     : 1320920012345", "13209", "     : <serial-"),
     ("Device Serial Number 48-b0-2d-ff-ff-aa-bb-cc", "b0-2d", "Number <serial-"),
     ("GPU[0]\t\t: Unique ID: 0xa1b2c3d4e5f60718", "a1b2", "Unique ID: <serial-"),
+    ("- name: HF_TOKEN\n  value: X7y\n- name: A", "X7y", "\n- name: A"),
+    ('{"name": "API_KEY", "value": "X7y"}', "X7y", '"value": "<token-'),
+    ('<property name="db.password" value="X7y"/>', "X7y", '"/>'),
+    ("setenv HF_TOKEN wordy; export API_KEY wordy", "wordy", "; export API_KEY <token-"),
+    ("| HF_TOKEN | X7yabc | MY_SECRET | X7yabc | DB_PASSWORD | X7yabc |", "X7y", "| HF_TOKEN | <token-"),
+    ("AWS_SECRET_ACCESS_KEY X7yabc\tSECRET_KEY X7yabc\tOPENAI_API_KEY X7yabc", "X7y", "ACCESS_KEY <token-"),
     ("Asset Tag: ACME-123", "ACME", "Asset Tag: <serial-"),
     ("Using [0]eth0:fe80::5054:ff:fe12:3456%eth0<0>", "5054", "%eth0<0>"),
     ("addr:fe80::5054:ff:fe12:3456, bond0:fe80::5054:ff:fe12:3456", "5054", ", bond0:fe80::db8"),
@@ -349,7 +358,8 @@ HOSTILE = ["a.a.", "::::", "@@@@", "10.10.10.", "a@a.", "://", "://a:", "eyJ-", 
            "key\\\"",
            "Cookie: a ", "abcdef01-", "[a]:", "CCL a:1:", "/home/", "\\Users\\", "x_x-", "hf_", "a1 ",
            "curl -u ", "curl ", "aB1/", "x.local ", "a-a.", "10-20-", "serial number ", "login a password ", "uid=1(",
-           "BEGIN PRIVATE KEY-----\n", "username: ", "ssh-rsa AAAA", "password is a"]  # fmt: skip
+           "BEGIN PRIVATE KEY-----\n", "username: ", "name: ", "A_TOKEN ", "TOKEN",
+           "ssh-rsa AAAA", "password is a"]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
