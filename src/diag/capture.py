@@ -215,7 +215,7 @@ class Capture(Taking, frozen=True, kw_only=True):
         if at is None:
             return Origin(capture=self.key, quote=self.failed, scope=self.scope)
         line = at if isinstance(at, Line) else self._line_of(at)
-        return Origin(capture=self.key, line=line.number, quote=line.text.strip()[:HELD_CAP], scope=self.scope)
+        return Origin(capture=self.key, line=line.number, quote=text.cut(line.text.strip(), HELD_CAP), scope=self.scope)
 
     def said(self, words: str) -> Origin:
         """Words of the text, in another form, as something read at its first line: for a document of one line."""

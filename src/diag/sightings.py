@@ -49,7 +49,7 @@ def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told:
     for (rule, number), (span, line, says, values, alike) in sorted(wanted.items(), key=lambda one: one[0][1]):
         scope = next((one.scope for one in reversed(told) if one.first <= number), capture.scope)
         yield Sighting(
-            origin=Origin(capture=capture.key, line=number, quote=line.text.strip()[:HELD_CAP], scope=scope),
+            origin=Origin(capture=capture.key, line=number, quote=cut(line.text.strip(), HELD_CAP), scope=scope),
             rule=rule,
             matched=cut(says, QUOTE_CAP),
             near=tuple(_near(around.get(span, ()), line)),

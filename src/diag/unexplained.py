@@ -77,7 +77,7 @@ def _errors(text: Capture) -> Iterator[Excerpt]:
     for line in _lines(text):
         start = line.text[:QUOTE_CAP]
         if ERROR.search(start) and not HARMLESS.search(start):
-            yield Excerpt(capture=text.key, line=line.number, quote=line.text.strip()[:HELD_CAP])
+            yield Excerpt(capture=text.key, line=line.number, quote=cut(line.text.strip(), HELD_CAP))
 
 
 def _templates(texts: Iterable[Capture], gate: Callable[[str], str]) -> list[Excerpt]:

@@ -54,6 +54,14 @@ def test_no_cut_shows_a_part_of_a_secret(secret: str, cap: int, opening: str):
     assert SECRETS[secret] not in json.encode(report).decode()
 
 
+def test_what_a_stand_in_makes_room_for_is_no_half_of_a_secret():
+    token = f"eyJ{'a' * 4000}.{'b' * 4400}"
+    pads = [HELD_CAP - len(UNKNOWN) - len(token) - shown for shown in (5, 7, 11, 12, 14)]
+    report = left("\n".join(f"{UNKNOWN}{token} {('pad ' * 99)[:size]} X7ybob@X7ynode:~$ {size}" for size in pads))
+    assert "<token-" in str(report.unexplained)
+    assert "X7y" not in json.encode(report).decode()
+
+
 def test_a_template_shows_no_key_whose_name_differs():
     flags = ("--api-key X7yone", "--hf-token X7yone", "--password X7yone")
     report = left("\n".join(f"ERROR in serve {flag} at last" for flag in flags * 3))
