@@ -43,7 +43,7 @@ class Known:
 
 
 NOTHING_KNOWN = Known()
-TELLING = ("prompt", "home", "user", "ssh target", "syslog")
+TELLING = ("prompt", "home", "user", "ssh target", "syslog", "kernel line")
 """The rules that tell a name by its place; what they find is replaced wherever it stands."""
 
 
