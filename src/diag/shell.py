@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from diag.text import in_one_line
 
-FIELD = re.compile(r"\{(\w+)\}")
+FIELD = re.compile(r"\{([\w.]+)\}")
 MARK = re.compile(r"\\.|\$\(|[\"'()]", re.DOTALL)
 """What opens and closes a piece of a command; a backslash takes what is behind it along."""
 PROGRAM = re.compile(r"\bpython[\d.]* -c ([\"'])(?:(?!\1).)*\Z", re.DOTALL)
