@@ -42,6 +42,7 @@ from diag.api import (
     Recognise,
     Text,
     Unavailable,
+    cut,
     expression,
     pci_address,
     probe,
@@ -309,7 +310,7 @@ def _found(capture: Capture, line: Line) -> Iterator[Found]:
                 address=_address(read.get("address") or (device["address"] if device else "")),
                 process=_process(read.get("name") or "", read.get("pid") or ""),
                 at=at,
-                message=message.strip()[:MESSAGE_CAP],
+                message=cut(message.strip(), MESSAGE_CAP),
             )
             yield Found(event, shape.role)
             return

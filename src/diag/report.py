@@ -31,6 +31,7 @@ from diag.finding import (
     Value,
     Waiver,
 )
+from diag.shell import spelled
 from diag.unexplained import Unexplained
 
 SourceKind = Literal["live", "bundle", "paste", "asked", "run"]
@@ -302,7 +303,7 @@ def _finding(finding: Finding, found: set[str], check: Check, language: str) -> 
         evidence=tuple(_cited(finding)),
         remedies=tuple(_remedies(check, finding, language)),
         related=tuple(id for id in check.explains if id in found),
-        values=finding.values,
+        values={name: str(value) if isinstance(value, str) else value for name, value in finding.values.items()},
         fingerprint=finding.fingerprint,
     )
 
@@ -332,9 +333,9 @@ def _remedies(check: Check, finding: Finding, language: str) -> Iterable[Reporte
     for remedy in check.remedies_for(finding):
         yield ReportedRemedy(
             title=filled(remedy.title.get(language) or remedy.title["en"], finding.values),
-            commands=tuple(filled(command, finding.values) for command in remedy.commands),
+            commands=tuple(str(spelled(command, finding.values)) for command in remedy.commands),
             safety=remedy.safety,
-            verify=filled(remedy.verify, finding.values),
+            verify=str(spelled(remedy.verify, finding.values)),
             source=remedy.source,
         )
 

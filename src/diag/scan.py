@@ -20,7 +20,7 @@ from msgspec import DecodeError, ValidationError, msgpack
 
 from diag import cache
 from diag.capture import Body, Held
-from diag.text import LINE_CAP, LINE_PIECES, Block, Line, between, broken, pieces
+from diag.text import LINE_CAP, LINE_PIECES, Block, Line, apart, broken, pieces
 
 HITS_CAP = 5_000
 """Lines kept for one literal: the first ones, since causes come before consequences."""
@@ -203,8 +203,8 @@ class _Search:
                 behind = len(block) if behind < 0 else behind
                 number, counted = number + block.count(b"\n", counted, start), start
                 # Of a longer line than that, another hit is another piece.
-                start = between(block, max(start, end - LINE_CAP // 2))
-                behind = between(block, min(behind, start + LINE_CAP))
+                start = apart(block, middle) if (middle := end - LINE_CAP // 2) > start else start
+                behind = apart(block, start + LINE_CAP) if start + LINE_CAP < behind else behind
                 line = Line(number, shown(block[start:behind]))
             if not lines or lines[-1] is not line:
                 lines.append(line)

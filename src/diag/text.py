@@ -21,9 +21,17 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b
 
 ANSI_BYTES = re.compile(ANSI.pattern.encode())
 
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 """Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
-and carriage return; soft hyphens, zero-width characters and marks of direction."""
+and carriage return; soft hyphens, zero-width characters, marks of direction, and ends of lines that only some see."""
+ORDER = re.compile(r"#(?=#(?:vso)?\[)")
+ORDERS = re.compile(rf"^[ \t]*:(?=:)|{ORDER.pattern}", re.MULTILINE)
+"""What a runner of a pipeline takes for an order in the output of a program: `::error::`, `##[error]`, `##vso[`."""
+HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of characters that stand for no byte of a name."""
 TYPESET = {
     "\u00a0": " ",
     "\u2007": " ",
@@ -42,6 +50,8 @@ BLOCK = 2**18
 """Bytes of a block that is read and searched at a time."""
 CHARACTER = 4
 """Bytes of the longest character in UTF-8."""
+WORDS = 1024
+"""Bytes in which the border between two words is looked for."""
 LINE_PIECES = 128
 """Pieces after which the rest of a line without an end is passed over: eight million characters."""
 
@@ -78,6 +88,10 @@ class _Expression:
         return found
 
 
+WHOLE = re.compile(r"(.*)(?:[^!-~]|[\"',;&|(){}\[\]<>])", re.DOTALL)
+"""The words of a text that something stands behind."""
+APART = re.compile(rb"(?<!\S)(?!-)\S{0,255}[^\s:=]\s+(?=\S)")
+"""A word, and the blank behind it, that names nothing of what follows, as `--flag` and `key:` do."""
 SPEAKER = re.compile(
     r"^.{0,120}?(?:"
     r"\((?P<process>[A-Za-z]\w{0,40}(?: rank=\d{1,5})?) pid=\d{1,9}[^()]{0,60}\)"
@@ -170,10 +184,31 @@ def untypeset(text: str) -> str:
     return text if text.isascii() else text.translate(_TYPESET)
 
 
+def in_one_line(text: str) -> str:
+    """The text without what hides, turns or ends a line."""
+    return " ".join(plain(text).splitlines())
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, at most so many characters and an ellipsis, that ends between words.
+
+    Half a secret would be recognised as none.
+    """
+    if len(text) <= most:
+        return text
+    found = WHOLE.match(text[: most + 1])
+    return f"{found[1].rstrip()} …".lstrip() if found else "…"
+
+
+def inert(text: str) -> str:
+    """The text with a blank where a line of it would be an order to the runner of a pipeline."""
+    return ORDERS.sub(r"\g<0> ", text)
+
+
 def printable(name: str) -> str:
-    """A name of the file system in one line of characters that can be written anywhere."""
-    raw = name.encode("utf-8", "surrogateescape")
-    return plain(" ".join(raw.decode("utf-8", "backslashreplace").split()))
+    """A name of the file system, or what names one, in one line of characters that can be written anywhere."""
+    raw = HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", name).encode("utf-8", "surrogateescape")
+    return " ".join(plain(raw.decode("utf-8", "backslashreplace")).split())
 
 
 def decode(raw: bytes) -> str:
@@ -281,7 +316,16 @@ def lines(blocks: Iterable[Block], show: Callable[[bytes], str]) -> Iterator[Lin
 def pieces(number: int, line: bytes, show: Callable[[bytes], str]) -> Iterator[Line]:
     """A line in pieces that are not too long, mostly one."""
     for at in range(0, len(line) or 1, LINE_CAP):
-        yield Line(number, show(line[between(line, at) : between(line, at + LINE_CAP)]))
+        yield Line(number, show(line[apart(line, at) : apart(line, at + LINE_CAP)]))
+
+
+def apart(raw: bytes, at: int) -> int:
+    """The place at or shortly before `at` where words begin of which none before tells what they are."""
+    if 0 < at < len(raw):
+        begin = max(0, at - WORDS)
+        ends = [found.end() for found in APART.finditer(raw, begin, at) if found.start() > begin]
+        return ends[-1] if ends else between(raw, at)
+    return at
 
 
 def between(raw: bytes, at: int) -> int:

@@ -88,8 +88,10 @@ def _called(arguments: list[str]) -> int:
 
 
 def _said(message: str, code: int) -> int:
+    from diag.text import printable
+
     try:
-        print(f"diag: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"diag: {printable(message)}", file=sys.stderr, flush=True)
     except OSError:
         _discarded(sys.stderr, code)
     return code

@@ -10,9 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, convert, structs, to_builtins
 
 from diag import __version__, engine, plugins, sources, summary
+from diag.capture import QUOTE_CAP
 from diag.check import Check
 from diag.cli import progress
 from diag.cli.emit import check_output, emit, is_json
@@ -43,7 +44,7 @@ from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
 from diag.sources import Source as Opened
-from diag.text import printable
+from diag.text import cut, plain, printable
 from diag.unexplained import unexplained
 
 OWN = frozenset(
@@ -147,10 +148,11 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
     day = today()
     versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=day)
     words = WORDS[content.lang]
+    gate = gate_of(content, known(found))
     rest = None
     if asked.command in (EXPLAIN, RUN):
         failed = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
-        rest = None if caused(found) else unexplained(examination.captures, failed)
+        rest = None if caused(found) else unexplained(examination.captures, failed, gate.text if gate else str)
         incomplete = uncaused(found.opened, examination, rest, words)
     else:
         incomplete = unanswered(found.opened, examination, checks, words)
@@ -171,7 +173,7 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
     names = [one.name for one in found.opened if one.kind != "asked"] or [one.name for one in found.opened]
     source = Source(kind=found.opened[0].kind, name=", ".join(names), taken_at=now())
     report = assemble(judged, checks, language=content.lang, tool=__version__, command=asked.command, source=source)
-    return report if content.no_redact else redacted(report, known(found))
+    return leaving(report, gate)
 
 
 def caused(found: Examined) -> bool:
@@ -193,13 +195,31 @@ def cut_short(asked: Question, content: Content) -> Report:
     judged = Judged(Facts(), (), incomplete=[WORDS[content.lang]["time bound"].format(stopped=what)])
     source = Source(kind="paste" if asked.sources else "live", name=what, taken_at=now())
     report = assemble(judged, {}, language=content.lang, tool=__version__, command=asked.command, source=source)
-    return report if content.no_redact else redacted(report, NOTHING_KNOWN)
+    return leaving(report, gate_of(content, NOTHING_KNOWN))
 
 
-def redacted(report: Report, known: Known) -> Report:
-    """The report as it may leave."""
+def gate_of(content: Content, known: Known) -> Redactor | None:
+    """The exit gate, None where all is to leave as it was read."""
+    return None if content.no_redact else Redactor(redact_key(), known)
+
+
+def leaving(report: Report, gate: Redactor | None) -> Report:
+    """The report as it may leave: behind the gate quotes are cut, and nothing hides or turns what is shown."""
     whole = to_builtins(report)
-    return convert(_with_own_words(Redactor(redact_key(), known).value(whole), whole), Report)
+    kept = convert(_cut(_with_own_words(gate.value(whole), whole) if gate else whole), Report)
+    if report.unexplained and kept.unexplained:
+        settled = structs.replace(kept.unexplained, templates=report.unexplained.templates)
+        return structs.replace(kept, unexplained=settled)
+    return kept
+
+
+def _cut(value: Any, name: str = "") -> Any:
+    """A document whose quotes are short, and whose texts consist of characters that are seen."""
+    if isinstance(value, str):
+        return cut(plain(value), QUOTE_CAP) if name == "quote" else plain(value)
+    if isinstance(value, dict):
+        return {key: _cut(one, key) for key, one in value.items()}
+    return [_cut(one, name) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _with_own_words(kept: Any, whole: Any, name: str = "") -> Any:

@@ -18,6 +18,7 @@ from diag.errors import DiagError
 from diag.output import written
 from diag.plugins import Loaded
 from diag.selftest import proved
+from diag.text import in_one_line
 
 WEIGHTS = (("id", 4), ("title", 4), ("symptom", 2), ("cause", 1), ("fix", 1))
 """Parts of an entry, and how much a word found there counts."""
@@ -109,7 +110,7 @@ def _weight(check: Check, wanted: Iterable[str]) -> int:
 
 def _lines(found: Iterable[Check], language: str) -> None:
     for one in found:
-        write(f"{one.id:48} {one.severity:8} {one.words[language]['title']}\n")
+        write(in_one_line(f"{one.id:48} {one.severity:8} {one.words[language]['title']}") + "\n")
 
 
 def shown(id: str, language: str, roots: Sequence[Path]) -> int:
@@ -178,7 +179,7 @@ def linted(files: Sequence[Path], roots: Sequence[Path]) -> int:
         complaints += [line for one in entries(loaded) for line in proved(one, loaded)]
         checked = len(entries(loaded))
     for line in complaints:
-        write(f"{line}\n")
+        write(f"{in_one_line(line)}\n")
     write(f"{checked} entries, {len(complaints)} complaints\n")
     return 1 if complaints else 0
 

@@ -187,7 +187,7 @@ def _apart() -> Iterator[None]:
         try:
             yield
         except (DiagError, OSError) as error:
-            print(f"diag: {error}", file=sys.stderr)
+            print(f"diag: {_shown(str(error))}", file=sys.stderr)
         except TimeUp:
             print("diag: the time bound was reached", file=sys.stderr)
         except Exception as error:
@@ -297,7 +297,7 @@ def _left(ended: Ended, unwritten: Sequence[str]) -> int:
     """Leave as the command did; what could not be written down is a failure, too."""
     with _apart():
         for one in unwritten:
-            print(f"diag: {one}", file=sys.stderr)
+            print(f"diag: {_shown(one)}", file=sys.stderr)
         sys.stderr.flush()
     if ended.exit_code is not None:
         return ended.exit_code or (2 if unwritten else 0)

@@ -24,9 +24,12 @@ from diag.facts import (
 )
 from diag.finding import Broken, Result
 from diag.learn import key_of
+from diag.text import cut
 from diag.unexplained import Unexplained
 
 STOPPED = "stopped"
+SAID = 80
+"""Characters of a line in the reason why a question was not answered."""
 ERROR = "error"
 """The kind of a text that says that something failed."""
 BUS = ("pci", "node")
@@ -65,7 +68,7 @@ def uncaused(
         first = rest.errors[0]
         followed = any(result.findings for result in examination.results if result.severity == "error")
         said = words["no cause behind" if followed else "no cause"]
-        reasons.append(said.format(place=f"{first.capture}:{first.line}", quote=first.quote[:80]))
+        reasons.append(said.format(place=f"{first.capture}:{first.line}", quote=cut(first.quote, SAID)))
     elif rest and (ends := [one for one in examination.facts.all(CommandEnd) if one.exit_code != 0]):
         end = ends[-1]
         reasons.append(words["failed silently"].format(program=end.program, end=end.signal or end.exit_code))
@@ -108,7 +111,9 @@ def _unexplained(examination: Examination, words: Words) -> Iterator[str]:
     found = any(finding for result in examination.results for finding in result.findings)
     shown = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
     if shown and not found:
-        yield words["unexplained"].format(place=f"{shown[-1].capture}:{shown[-1].line}", quote=shown[-1].quote[:80])
+        yield words["unexplained"].format(
+            place=f"{shown[-1].capture}:{shown[-1].line}", quote=cut(shown[-1].quote, SAID)
+        )
 
 
 def _answered(view: Facts) -> bool:

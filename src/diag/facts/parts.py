@@ -20,6 +20,7 @@ from diag.facts.host import Host
 from diag.facts.matrix import Component, ComponentName, Release
 from diag.facts.models import present_makers
 from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
+from diag.shell import Shell
 from diag.text import matches
 from diag.versions import canonical, count, local, parse, public, same, satisfies, within
 
@@ -173,11 +174,12 @@ def _ranks(facts: Facts, row: ComponentName) -> Iterator[tuple[str, Fact]]:
                 yield given, launch
 
 
-def asked_words(facts: Facts) -> str:
+def asked_words(facts: Facts) -> Shell:
     """The set that somebody asks about, in the words of `diag matrix`, quoted for a shell; empty where none is."""
     distributions = {(one.origin, one.name) for one in facts.all(Package)}
-    return shlex.join(
+    words = (
         f"{one.name}{'==' if (one.origin, one.name) in distributions else '='}"
         f"{f'{one.count}x' if one.count else ''}{one.version}"
         for one in facts.all(Component)
     )
+    return Shell(shlex.join(words))
