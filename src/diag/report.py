@@ -113,14 +113,14 @@ class ReportedFinding(Struct, frozen=True, kw_only=True):
 
 
 class ReportedResult(Struct, frozen=True, kw_only=True):
-    """What became of one check."""
+    """What became of one check on these machines, none where the only one has no name."""
 
     id: str
     title: str
     severity: Severity
     status: Status
     reason: str
-    scope: str
+    scopes: tuple[str, ...]
     seconds: float
 
 
@@ -166,8 +166,8 @@ class Report(Struct, frozen=True, kw_only=True):
         return convert(self.facts.get("MatrixVerdict", []), list[MatrixVerdict])
 
     def count(self, status: Status) -> int:
-        """How many results have this status."""
-        return sum(result.status == status for result in self.results)
+        """How many results have this status, those of each machine by themselves."""
+        return sum(len(result.scopes) or 1 for result in self.results if result.status == status)
 
     def exit_code(self, fail_on: FailOn = "error") -> int:
         """1 with a finding at or above `fail_on`, else 4 where incomplete, else 0."""
@@ -347,7 +347,7 @@ def _result(result: Result, check: Check, language: str) -> ReportedResult:
         severity=result.severity,
         status=result.status,
         reason=result.reason,
-        scope=result.scope,
+        scopes=result.scopes,
         seconds=round(result.seconds, 6),
     )
 

@@ -13,10 +13,12 @@ from msgspec import Struct
 
 from diag.capture import QUOTE_CAP, Capture
 from diag.facts import Origin
-from diag.text import Line, message
+from diag.text import message
 
 LINES_CAP = 5_000
 """Lines of a text that are looked at."""
+ALL_CAP = 20_000
+"""Lines that are looked at of all texts, as many of each."""
 ERRORS_CAP, TEMPLATES_CAP = 5, 8
 WIDTH = 240
 """Characters of a line that its template is made from."""
@@ -46,11 +48,12 @@ class Unexplained(Struct, frozen=True, kw_only=True):
 def unexplained(captures: Iterable[Capture], errors: Iterable[Origin]) -> Unexplained:
     """What the pasted texts among these captures consist of; `errors` are the places where a program said it failed."""
     texts = [one.bare() for one in captures if one.kind == "text"]
+    most = min(LINES_CAP, ALL_CAP // (len(texts) or 1) + 1)
     said = (Excerpt(capture=one.capture, line=one.line, quote=one.quote) for one in errors)
     found = sorted(
-        islice(_alike(chain((one for text in texts for one in _errors(text)), said)), ERRORS_CAP * 2), key=_at
+        islice(_alike(chain((one for text in texts for one in _errors(text, most)), said)), ERRORS_CAP * 2), key=_at
     )
-    return Unexplained(errors=tuple(found[:ERRORS_CAP]), templates=tuple(_templates(texts)))
+    return Unexplained(errors=tuple(found[:ERRORS_CAP]), templates=tuple(_templates(texts, most)))
 
 
 def _at(one: Excerpt) -> tuple[str, int]:
@@ -67,22 +70,22 @@ def _alike(found: Iterable[Excerpt]) -> Iterator[Excerpt]:
             yield one
 
 
-def _errors(text: Capture) -> Iterator[Excerpt]:
+def _errors(text: Capture, most: int) -> Iterator[Excerpt]:
     """The lines that look like errors."""
-    for line in _lines(text):
+    for line in islice(text.lines(), most):
         start = line.text[:QUOTE_CAP]
         if ERROR.search(start) and not HARMLESS.search(start):
             yield Excerpt(capture=text.key, line=line.number, quote=start.strip())
 
 
-def _templates(texts: Iterable[Capture]) -> list[Excerpt]:
+def _templates(texts: Iterable[Capture], most: int) -> list[Excerpt]:
     """The templates that the lines follow, the most frequent first (Drain)."""
     from drain3.drain import Drain  # not above: few texts are not explained
 
     miner = Drain(max_clusters=200, max_children=50)
     first: dict[int, tuple[str, int]] = {}
     for text in texts:
-        for line in _lines(text):
+        for line in islice(text.lines(), most):
             if said := message(line.text)[:WIDTH].strip():
                 cluster, _ = miner.add_log_message(said)
                 first.setdefault(cluster.cluster_id, (text.key, line.number))
@@ -92,7 +95,3 @@ def _templates(texts: Iterable[Capture]) -> list[Excerpt]:
         for one in largest
         for capture, line in (first[one.cluster_id],)
     ]
-
-
-def _lines(text: Capture) -> Iterator[Line]:
-    return islice(text.lines(), LINES_CAP)
