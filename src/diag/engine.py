@@ -25,13 +25,14 @@ from diag.probe import Deduction
 
 @dataclass(frozen=True)
 class Examination:
-    """All that one run found out; `seconds` by phase."""
+    """All that one run found out; `seconds` by phase, `stopped` where the time was over before all was learnt."""
 
     captures: tuple[Capture, ...]
     facts: Facts
     results: tuple[Result, ...]
     broken: tuple[Broken, ...]
     seconds: dict[str, float]
+    stopped: bool = False
 
 
 def examine(captures: Iterable[Capture], loaded: Loaded, checks: Iterable[Check] | None = None) -> Examination:
@@ -46,7 +47,8 @@ def examine(captures: Iterable[Capture], loaded: Loaded, checks: Iterable[Check]
     clock.append(time.perf_counter())
     spent = (end - start for start, end in pairwise(clock))
     phases = dict(zip(("capture", "learn", "judge"), spent, strict=True))
-    return Examination(taken, facts, results, (*loaded.broken, *learnt.broken, *stuck), phases)
+    broken = (*loaded.broken, *learnt.broken, *stuck)
+    return Examination(taken, facts, results, broken, phases, learnt.stopped)
 
 
 def deduce(deductions: Iterable[Deduction], facts: Facts) -> tuple[Facts, list[Broken]]:

@@ -64,7 +64,7 @@ def test_an_archive_within_is_named_and_not_followed(tmp_path):
 
 
 def test_an_archive_without_texts_is_refused(tmp_path):
-    with pytest.raises(DiagError, match="holds no text: it is no text"):
+    with pytest.raises(DiagError, match="holds no text: bin: it is no text"):
         archive.read(tar(tmp_path / "x.tar.gz", {"bin": b"\0" * 100}))
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from diag import sources
+from diag import reading, sources
 from diag.capture import Capture
 from diag.errors import DiagError
 from diag.facts import Host
@@ -92,12 +92,12 @@ def test_a_text_is_read_up_to_the_time_bound(tmp_path):
     path = tmp_path / "log"
     path.write_text("x\n" * 10_000)
     paste = sources.paste(path, deadline=time.monotonic() - 1)
-    assert (list(next(paste.captures(())).lines()), paste.stopped) == ([], True)
+    assert (next(paste.captures(())).content, paste.stopped) == ("", True)
 
 
 @pytest.mark.parametrize("held", [10, 10_000])
 def test_a_pipe_is_read_once_and_can_be_searched_again(monkeypatch, held):
-    monkeypatch.setattr(sources, "STDIN_HELD", held)
+    monkeypatch.setattr(reading, "HELD", held)
     capture = next(sources.piped(io.BytesIO(b"one\ntwo\n" * 10)).captures(()))
     assert list(capture.lines()) == list(capture.lines())
     assert len(list(capture.lines())) == 21

@@ -3,6 +3,7 @@ import io
 import pytest
 
 from diag import text
+from diag.reading import pieces
 
 BODIES = {
     b"": [""],
@@ -17,10 +18,10 @@ BODIES = {
 
 
 def streamed(raw: io.BytesIO) -> list[text.Line]:
-    mark, encoding = text.encoding_of(raw.getvalue()[: text.MARK_BYTES])
+    mark, encoding = text.encoding_of(raw.getvalue())
     if encoding != "utf-8":
         raw.seek(mark)
-        raw = io.BytesIO(b"".join(text.utf8(raw, encoding)))
+        raw = io.BytesIO(b"".join(text.utf8(pieces(raw), encoding)))
     return list(text.lines(text.read(raw), text.shown))
 
 
