@@ -163,7 +163,20 @@ def test_a_new_entry_is_written_once_and_linted(tmp_path):
     path.write_text(text)
     done = run("lint", path)
     assert (done.returncode, done.stdout) == (0, "1 entries, 0 complaints\n")
-    assert run("lint", path, tmp_path / "absent.yaml").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("new", "host/nccl-segment-no-space"), "host/nccl-segment-no-space is a rule already"),
+        (("show", "nope"), "no entry 'nope' (diag kb list)"),
+        (("lint", "absent.yaml"), "absent.yaml is no entry"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, says, tmp_path):
+    done = run(*arguments)
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
+    assert says in done.stderr
 
 
 @pytest.mark.parametrize(("form", "language"), [("terminal", "en"), ("markdown", "zh")])
