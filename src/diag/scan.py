@@ -83,11 +83,11 @@ class Scanned(NamedTuple):
                 opened.append(waiting.pop())
             opened = [span for span in opened if span.last >= part.first]
             if opened:
-                lines = _Lines(self.body, part, before // LINE_CAP)
+                lines = _Lines(self.body, part, before)
                 for span in opened:
                     found.setdefault(span, []).extend(lines.of(span))
             # A part of one line is followed by the rest of it.
-            before = before + part.block.size if part.first == part.last else 0
+            before = before + 1 + part.block.size // LINE_CAP if part.first == part.last else 0
         return {span: lines for span, lines in found.items() if lines}
 
 

@@ -52,3 +52,17 @@ def test_what_word_processors_make_of_spaces_and_quotation_marks_is_undone():
     [block] = text.read(io.BytesIO(typeset.encode()))
     assert block.text.decode() == text.decode(typeset.encode())
     assert (block.at, block.size) == (0, len(typeset.encode()))
+
+
+@pytest.mark.parametrize(
+    ("raw", "binary"),
+    [
+        (b"", False),
+        (b"a\x01b", False),
+        (b"\x01" * 60, True),
+        (b"\x1b[31m" * 99, False),
+        ("é".encode("latin-1") * 99, False),
+    ],
+)
+def test_a_text_holds_few_control_characters(raw, binary):
+    assert text.is_binary(raw) is binary
