@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import IO, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from diag import text
 from diag.facts import Origin
+from diag.reading import Raw
 from diag.text import Block, Line
 
 QUOTE_CAP = 400
@@ -89,7 +90,7 @@ class InFile:
 
     first = 1
 
-    def __init__(self, opened: Callable[[], AbstractContextManager[IO[bytes]]]) -> None:
+    def __init__(self, opened: Callable[[], AbstractContextManager[Raw]]) -> None:
         self.opened = opened
 
     def blocks(self) -> Iterator[Block]:

@@ -10,8 +10,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from itertools import islice
-from typing import IO, Any, NamedTuple, cast
+from itertools import chain, islice
+from typing import Any, NamedTuple, cast
+
+from diag.reading import Raw
 
 LINE_CAP = 64 * 1024
 """Characters after which a line without an end is handed on in pieces of the same number."""
@@ -57,10 +59,18 @@ LINE_PIECES = 128
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-MARK_BYTES = 4
+"""Byte-order marks; that of UTF-32 begins like that of UTF-16."""
+UNTOLD = 2**13
+"""Bytes by which an encoding without a mark is told."""
+NO_TEXT = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b"))
+"""Bytes of control characters that no terminal is sent."""
+FEW = 25
+"""Control characters that a text may hold, by mistake or damage, whatever its length."""
 
 
 class Line(NamedTuple):
@@ -213,18 +223,31 @@ def printable(name: str) -> str:
 
 def decode(raw: bytes) -> str:
     """The characters of raw bytes; what is not valid is written as a backslash escape, never raised."""
-    mark, encoding = encoding_of(raw[:MARK_BYTES])
+    mark, encoding = encoding_of(raw)
     return untypeset(plain(raw[mark:].decode(encoding, "backslashreplace"))).replace("\r\n", "\n")
 
 
 def encoding_of(start: bytes) -> tuple[int, str]:
-    """Length of the byte-order mark at the start of a text and the encoding it names, UTF-8 without one."""
-    return next(((len(mark), name) for mark, name in MARKS if start.startswith(mark)), (0, "utf-8"))
+    """Length of the byte-order mark at the start of a text and the encoding: the one it names, or that is told.
+
+    Without a mark it is UTF-16 where every other byte is mostly zero and none of the others is, else UTF-8.
+    """
+    for mark, name in MARKS:
+        if start.startswith(mark):
+            return len(mark), name
+    sides = start[:UNTOLD:2], start[1:UNTOLD:2]
+    zeros = [side.count(0) * 2 > len(side) for side in sides]
+    for place, name in enumerate(("utf-16-be", "utf-16-le")):
+        if zeros[place] and not sides[1 - place].count(0):
+            return 0, name
+    return 0, "utf-8"
 
 
 def is_binary(start: bytes) -> bool:
-    """Whether what begins so is no text: more than one byte in a hundred is none of a character."""
-    return start.count(0) * 100 > len(start) and encoding_of(start[:MARK_BYTES])[1] == "utf-8"
+    """Whether what begins so is no text: one byte in a hundred is zero, or one in twenty is that of no character."""
+    other = len(start) - len(start.translate(None, NO_TEXT))
+    unlike = start.count(0) * 100 > len(start) or other > max(FEW, len(start) // 20)
+    return unlike and encoding_of(start)[1] == "utf-8"
 
 
 def split(text: str, first: int = 1) -> Iterator[Line]:
@@ -262,7 +285,7 @@ class Block(NamedTuple):
     text: bytes
 
 
-def read(source: IO[bytes]) -> Iterator[Block]:
+def read(source: Raw) -> Iterator[Block]:
     """A stream of UTF-8 in blocks of whole lines, without terminal sequences; a longer line comes in several."""
     source.seek(0)
     rest = source.read(len(codecs.BOM_UTF8))
@@ -277,17 +300,18 @@ def read(source: IO[bytes]) -> Iterator[Block]:
         yield Block(at, len(rest), _clean(rest))
 
 
-def reread(source: IO[bytes], block: Block) -> bytes:
+def reread(source: Raw, block: Block) -> bytes:
     """The text of a block once more."""
     source.seek(block.at)
     return _clean(source.read(block.size))
 
 
-def utf8(source: IO[bytes], encoding: str) -> Iterator[bytes]:
-    """A stream of another encoding as UTF-8, piece by piece."""
+def utf8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """A text of another encoding as UTF-8, piece by piece."""
     decode = codecs.getincrementaldecoder(encoding)("backslashreplace").decode
-    for piece in iter(lambda: source.read(BLOCK), b""):
-        yield decode(piece).encode("utf-8", "surrogatepass")
+    for piece in chain(pieces, (None,)):
+        if made := decode(piece or b"", final=piece is None):
+            yield made.encode("utf-8", "surrogatepass")
 
 
 def _clean(block: bytes) -> bytes:

@@ -13,10 +13,12 @@ from msgspec import Struct
 
 from diag.capture import HELD_CAP, QUOTE_CAP, Capture
 from diag.facts import Origin
-from diag.text import Line, cut, message
+from diag.text import cut, message
 
 LINES_CAP = 5_000
 """Lines of a text that are looked at."""
+ALL_CAP = 20_000
+"""Lines that are looked at of all texts, as many of each."""
 ERRORS_CAP, TEMPLATES_CAP = 5, 8
 LINE_CAP = 2_048
 """Characters of a line that pass the exit gate for its template."""
@@ -51,11 +53,12 @@ def unexplained(captures: Iterable[Capture], errors: Iterable[Origin], gate: Cal
     A template has lost what stood around a secret and told it: its lines pass the exit gate before it is made.
     """
     texts = [one.bare() for one in captures if one.kind == "text"]
+    most = min(LINES_CAP, ALL_CAP // (len(texts) or 1) + 1)
     said = (Excerpt(capture=one.capture, line=one.line, quote=one.quote) for one in errors)
     found = sorted(
-        islice(_alike(chain((one for text in texts for one in _errors(text)), said)), ERRORS_CAP * 2), key=_at
+        islice(_alike(chain((one for text in texts for one in _errors(text, most)), said)), ERRORS_CAP * 2), key=_at
     )
-    return Unexplained(errors=tuple(found[:ERRORS_CAP]), templates=tuple(_templates(texts, gate)))
+    return Unexplained(errors=tuple(found[:ERRORS_CAP]), templates=tuple(_templates(texts, gate, most)))
 
 
 def _at(one: Excerpt) -> tuple[str, int]:
@@ -72,15 +75,15 @@ def _alike(found: Iterable[Excerpt]) -> Iterator[Excerpt]:
             yield one
 
 
-def _errors(text: Capture) -> Iterator[Excerpt]:
+def _errors(text: Capture, most: int) -> Iterator[Excerpt]:
     """The lines that look like errors."""
-    for line in _lines(text):
+    for line in islice(text.lines(), most):
         start = line.text[:QUOTE_CAP]
         if ERROR.search(start) and not HARMLESS.search(start):
             yield Excerpt(capture=text.key, line=line.number, quote=cut(line.text.strip(), HELD_CAP))
 
 
-def _templates(texts: Iterable[Capture], gate: Callable[[str], str]) -> list[Excerpt]:
+def _templates(texts: Iterable[Capture], gate: Callable[[str], str], most: int) -> list[Excerpt]:
     """The templates that the lines follow, the most frequent first (Drain)."""
     from drain3.drain import Drain  # not above: few texts are not explained
 
@@ -88,7 +91,7 @@ def _templates(texts: Iterable[Capture], gate: Callable[[str], str]) -> list[Exc
     first: dict[int, tuple[str, int]] = {}
     for text in texts:
         name = gate(text.key)
-        lines = list(_lines(text))
+        lines = list(islice(text.lines(), most))
         shown = gate("\n".join(cut(line.text, LINE_CAP) for line in lines)).split("\n")
         for line, quote in zip(lines, shown, strict=True) if lines else ():
             if said := cut(message(quote), WIDTH).strip():
@@ -100,7 +103,3 @@ def _templates(texts: Iterable[Capture], gate: Callable[[str], str]) -> list[Exc
         for one in largest
         for capture, line in (first[one.cluster_id],)
     ]
-
-
-def _lines(text: Capture) -> Iterator[Line]:
-    return islice(text.lines(), LINES_CAP)

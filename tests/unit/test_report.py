@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from diag.check import Check
 from diag.cli.examine import leaving
-from diag.facts import Facts, Origin
+from diag.facts import Facts, Host, Origin
 from diag.finding import Evidence, Finding, Remedy, Result
 from diag.redact import Redactor
 from diag.report import Judged, Report, Source, assemble
@@ -34,6 +34,7 @@ def report(*results: Result, checks=(), incomplete=(), language="en") -> Report:
 
 ERROR, WARNING, INFO = rule("a/error"), rule("a/warning", "warning"), rule("a/info", "info")
 ALL = (ERROR, WARNING, INFO)
+STATUSES = (("pass", ("a", "b", "c")), ("skip", ("a",)), ("crash", ("b", "c")))
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,12 @@ def test_values_pass_the_exit_gate_whatever_they_are_called():
     kept = leaving(replace(made, findings=(finding,)), Redactor(bytes(16)))
     assert "alice" not in str(kept)
     assert kept.findings[0].id == finding.id
+
+
+def test_what_is_so_on_all_machines_names_none_and_counts_for_each():
+    facts = Facts(Host(origin=Origin(capture="x", scope=scope)) for scope in "abc")
+    results = [Result(check=ERROR.id, severity="error", status=status, scopes=on) for status, on in STATUSES]
+    made = assemble(Judged(facts, results), {ERROR.id: ERROR}, language="en", tool="0", command="c", source=SOURCE)
+    assert (made.scopes, [one.scopes for one in made.results]) == (("a", "b", "c"), [(), ("a",), ("b", "c")])
+    assert [one.scope for one in made.results] == ["", "a", ""]
+    assert [made.count(status) for status, _ in STATUSES] == [3, 1, 2]

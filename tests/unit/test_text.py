@@ -3,6 +3,7 @@ import io
 import pytest
 
 from diag import text
+from diag.reading import pieces
 
 BODIES = {
     b"": [""],
@@ -17,10 +18,10 @@ BODIES = {
 
 
 def streamed(raw: io.BytesIO) -> list[text.Line]:
-    mark, encoding = text.encoding_of(raw.getvalue()[: text.MARK_BYTES])
+    mark, encoding = text.encoding_of(raw.getvalue())
     if encoding != "utf-8":
         raw.seek(mark)
-        raw = io.BytesIO(b"".join(text.utf8(raw, encoding)))
+        raw = io.BytesIO(b"".join(text.utf8(pieces(raw), encoding)))
     return list(text.lines(text.read(raw), text.shown))
 
 
@@ -77,3 +78,17 @@ def test_a_long_line_is_not_cut_within_a_word_or_behind_its_name(words: str, shi
     assert "".join(one.text for one in shown) == line.decode()
     assert len(shown) > 1
     assert all(one.text.startswith(words) for one in shown[1:-1])
+
+
+@pytest.mark.parametrize(
+    ("raw", "binary"),
+    [
+        (b"", False),
+        (b"a\x01b", False),
+        (b"\x01" * 60, True),
+        (b"\x1b[31m" * 99, False),
+        ("é".encode("latin-1") * 99, False),
+    ],
+)
+def test_a_text_holds_few_control_characters(raw, binary):
+    assert text.is_binary(raw) is binary

@@ -73,11 +73,8 @@ def _called(arguments: list[str]) -> int:
             return running.run(tuple(arguments[2 if arguments[1] == "--" else 1 :]))
     import click
 
-    from diag.cli.app import app
-
     try:
-        result = app.main(arguments, prog_name="diag", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        return _invoked(arguments)
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
         return 0
@@ -85,6 +82,22 @@ def _called(arguments: list[str]) -> int:
         return _said(f"{error.format_message()} (diag --help)", 2)
     except click.Abort:
         return 130
+
+
+def _invoked(arguments: list[str]) -> int:
+    from click.exceptions import Exit
+
+    from diag.cli.app import app
+
+    if "_DIAG_COMPLETE" in os.environ:
+        app.main(arguments, prog_name="diag")
+    try:
+        # Not by `main`, which makes an exit code 1 of a reader that has gone.
+        with app.make_context("diag", arguments) as context:
+            result = app.invoke(context)
+    except Exit as end:
+        result = end.exit_code
+    return result if isinstance(result, int) else 0
 
 
 def _said(message: str, code: int) -> int:

@@ -33,12 +33,12 @@ def shown(id: str, roots: Sequence[Path]) -> int:
     return 0
 
 
-def one_of(loaded: Loaded, id: str) -> Check:
-    """The rule of this id; another id is a mistake."""
+def one_of(loaded: Loaded, id: str, *, named: str = "check", listed: str = "checks list") -> Check:
+    """The rule of this id; another id is a mistake, after which `listed` tells those there are."""
     if id in loaded.checks:
         return loaded.checks[id]
     near = get_close_matches(id, loaded.checks, 1)
-    raise DiagError(f"no check {id!r}" + (f"; did you mean {near[0]!r}?" if near else " (diag checks list)"))
+    raise DiagError(f"no {named} {id!r}" + (f"; did you mean {near[0]!r}?" if near else f" (diag {listed})"))
 
 
 def _described(check: Check) -> str:

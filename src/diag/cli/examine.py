@@ -33,7 +33,7 @@ from diag.cli.opening import (
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
 from diag.cli.settings import known_waivers, settings
-from diag.cli.unanswered import ERROR, lost, unanswered, uncaused
+from diag.cli.unanswered import ERROR, lost, stopped, unanswered, uncaused
 from diag.engine import Examination
 from diag.errors import TimeUp
 from diag.facts import Facts, Host, Text
@@ -168,7 +168,7 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
         waivers=found.waivers,
         ignored=found.ignored,
         today=day,
-        digests=digests,
+        digests=digests and not stopped(found.opened),
     )
     names = [one.name for one in found.opened if one.kind != "asked"] or [one.name for one in found.opened]
     source = Source(kind=found.opened[0].kind, name=", ".join(names), taken_at=now())

@@ -115,7 +115,7 @@ def _lines(found: Iterable[Check], language: str) -> None:
 
 def shown(id: str, language: str, roots: Sequence[Path]) -> int:
     """All about one entry."""
-    check = one_of(load(Bounds(root=tuple(roots))), id)
+    check = one_of(load(Bounds(root=tuple(roots))), id, named="entry", listed="kb list")
     if check.symptoms is None:
         raise DiagError(f"{id} is a rule of kind {check.kind}, not an entry: diag checks show {id}")
     write("".join(f"{line}\n" for line in _described(check, language)))
@@ -165,8 +165,10 @@ def linted(files: Sequence[Path], roots: Sequence[Path]) -> int:
     complaints = [f"not loaded: {one.where}: {one.error}" for one in loaded.broken if not files]
     checked = 0
     for path in files:
-        if path.exists() and (not path.is_file() or path.stat().st_size > ENTRY_CAP):
-            raise DiagError(f"{path} is no entry: it is no regular file, or longer than {ENTRY_CAP >> 20} MiB")
+        if not path.is_file() or path.stat().st_size > ENTRY_CAP:
+            raise DiagError(
+                f"{path} is no entry: it is not there, no regular file, or longer than {ENTRY_CAP >> 20} MiB"
+            )
         try:
             check = kb.load(Documents(None).read(path), _slug(path))
         except Exception as error:  # whatever is wrong with a file is what is asked

@@ -78,18 +78,22 @@ def uncaused(
 
 
 def lost(opened: Sequence[sources.Source]) -> Iterator[Broken]:
-    """What could not be read of the archives."""
+    """What could not be read of what was given."""
     for one in opened:
-        if isinstance(one, Bundle | Logs):
+        if isinstance(one, Bundle | Logs | sources.Paste):
             yield from one.broken
+
+
+def stopped(opened: Sequence[sources.Source]) -> list[str]:
+    """The texts that were not read to their end before the time bound."""
+    return [one.name for one in opened if isinstance(one, sources.Paste | Logs) and one.stopped]
 
 
 def _unread(opened: Sequence[sources.Source], examination: Examination, words: Words) -> Iterator[str]:
     """What the sources did not hand over."""
-    stopped = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
-    stopped += [one.name for one in opened if isinstance(one, sources.Paste) and one.stopped]
-    if stopped:
-        yield words["time bound"].format(stopped=", ".join(stopped))
+    ended = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
+    if ended := [*ended, *stopped(opened)] or ([one.name for one in opened] if examination.stopped else []):
+        yield words["time bound"].format(stopped=", ".join(ended))
     if damaged := [one.where for one in lost(opened)]:
         yield words["damaged"].format(lost=", ".join(damaged[:5]))
     if opened[0].kind == "live" and examination.facts.first(Python) is None:

@@ -41,15 +41,15 @@ def run(id: str, asked: Question, *, content: Content, bounds: Bounds, live: Liv
 
 def _shown(found: Examined, check: Check, language: str) -> Iterator[str]:
     for result in found.examination.results:
-        view = found.examination.facts.within(result.scope)
-        scope = f" ({result.scope})" if result.scope else ""
-        yield f"{result.check}{scope}: {result.status}"
-        if result.reason:
-            yield f"  reason: {result.reason}"
-        yield from _answered(result, check, language)
-        for word, kinds in (("needs", check.needs), ("may use", check.uses)):
-            for kind in kinds:
-                yield from _facts(word, kind, view, found.loaded)
+        for scope in result.scopes or ("",):
+            yield f"{result.check}{f' ({scope})' if scope else ''}: {result.status}"
+            if result.reason:
+                yield f"  reason: {result.reason}"
+            yield from _answered(result, check, language)
+            view = found.examination.facts.within(scope)
+            for word, kinds in (("needs", check.needs), ("may use", check.uses)):
+                for kind in kinds:
+                    yield from _facts(word, kind, view, found.loaded)
 
 
 def _answered(result: Result, check: Check, language: str) -> Iterator[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from diag.facts.bag import Facts
@@ -91,13 +90,12 @@ def brought(facts: Facts, name: str) -> list[Part]:
 
     Only where torch is built for the runtime that the pins are for, and no other maker stands here.
     """
-    for fact, release in _bringing(facts):
+    for fact, release in facts.concluded(_bringing):
         if exact := release.pinned(name):
             return [Part(name, exact, "distribution", fact, f"{release.package} {release.version}")]
     return []
 
 
-@lru_cache(maxsize=1)
 def _bringing(facts: Facts) -> tuple[tuple[Fact, Release], ...]:
     """The releases of which a plain installation brings what they pin, and what told of each."""
     asked = {one.origin for one in facts.all(Component)}
