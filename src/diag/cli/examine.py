@@ -54,6 +54,8 @@ OWN = frozenset(
     )
 )
 """Fields of a report whose words are diag's own, of closed sets: no name can stand in them."""
+TITLES = (("results", "title"), ("findings", "title"))
+"""The same of these: a title is filled from nothing."""
 FREE = ("facts", "values")
 """Fields whose own keys are not the report's, whatever they are called."""
 
@@ -206,7 +208,7 @@ def gate_of(content: Content, known: Known) -> Redactor | None:
 def leaving(report: Report, gate: Redactor | None) -> Report:
     """The report as it may leave: behind the gate quotes are cut, and nothing hides or turns what is shown."""
     whole = to_builtins(report)
-    kept = convert(_cut(_with_own_words(gate.value(whole), whole) if gate else whole), Report)
+    kept = convert(_cut(_with_own_words(gate.value(_without(whole)), whole) if gate else whole), Report)
     if report.unexplained and kept.unexplained:
         settled = structs.replace(kept.unexplained, templates=report.unexplained.templates)
         return structs.replace(kept, unexplained=settled)
@@ -222,10 +224,23 @@ def _cut(value: Any, name: str = "") -> Any:
     return [_cut(one, name) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _with_own_words(kept: Any, whole: Any, name: str = "") -> Any:
+def _is_own(name: str, parent: str) -> bool:
+    return name in OWN or (parent, name) in TITLES
+
+
+def _without(whole: Any, name: str = "", parent: str = "") -> Any:
+    """A document without diag's own words, which are many and need not pass the gate."""
+    if isinstance(whole, dict) and name not in FREE:
+        return {key: _without(value, key, name) for key, value in whole.items()}
+    if isinstance(whole, (list, tuple)):
+        return [_without(value, name, parent) for value in whole]
+    return "" if isinstance(whole, str) and _is_own(name, parent) else whole
+
+
+def _with_own_words(kept: Any, whole: Any, name: str = "", parent: str = "") -> Any:
     """A redacted document with diag's own words as they were: a host may be called `error`, a severity is one."""
     if isinstance(kept, dict) and name not in FREE:
-        return {key: _with_own_words(value, whole[key], key) for key, value in kept.items()}
+        return {key: _with_own_words(value, whole[key], key, name) for key, value in kept.items()}
     if isinstance(kept, (list, tuple)):
-        return [_with_own_words(value, was, name) for value, was in zip(kept, whole, strict=True)]
-    return whole if name in OWN else kept
+        return [_with_own_words(value, was, name, parent) for value, was in zip(kept, whole, strict=True)]
+    return whole if _is_own(name, parent) else kept
