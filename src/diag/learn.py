@@ -78,7 +78,7 @@ class _Reader:
         return capture.kind != "text" and key_of(capture) in self.loaded.probes
 
     def own(self, capture: Capture) -> Iterator[Fact]:
-        """What a probe tells of its own text, and what entries ask about in it unless it is diag's own or the user's."""
+        """What a probe tells of its own text, and what entries ask about in it unless diag or the user wrote it."""
         yield from self.read(self.loaded.probes[key_of(capture)], capture)
         if capture.kind not in ("asked", "measure"):
             yield from self.sighted(capture, self.loaded.signatures.find(capture.body), ())
