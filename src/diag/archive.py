@@ -35,6 +35,8 @@ from diag.text import encoding_of, is_binary, printable, utf8
 
 UNPACKED_CAP = 8 * 2**30
 """Bytes that an archive unpacks to at most."""
+ENDS_CAP = 1_000
+"""Times that the end of a stream is read; its reader passes over a member in pieces of 64 KiB."""
 MEMBERS_CAP = 10_000
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 ENCRYPTED = 1
@@ -238,14 +240,23 @@ def _entry(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
 
 
 def _tarred(parts: Iterator[bytes]) -> Iterator[tuple[str, Iterator[bytes]]]:
-    with tarfile.open(fileobj=_Flow(parts), mode="r|", bufsize=2**16) as archive:  # type: ignore[call-overload]
-        for member in archive:
-            if member.issparse():
-                yield member.name, pieces(cast("IO[bytes]", archive.extractfile(member)))
-            elif member.isfile():
-                yield member.name, _stored(archive, member)
+    for archive, member in _headed(parts):
+        if member.issparse():
+            yield member.name, pieces(cast("IO[bytes]", archive.extractfile(member)))
+        elif member.isfile():
+            yield member.name, _stored(archive, member)
     # What is damaged behind the last member is damaged all the same.
     deque(islice(parts, 2), maxlen=0)
+
+
+def _headed(parts: Iterator[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """The members, up to one whose header holds what is no number."""
+    try:
+        with tarfile.open(fileobj=_Flow(parts), mode="r|", bufsize=2**16) as archive:  # type: ignore[call-overload]
+            for member in archive:
+                yield archive, member
+    except (ValueError, OverflowError) as error:
+        raise tarfile.ReadError(f"its header is none: {error}") from error
 
 
 def _stored(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
@@ -260,14 +271,17 @@ def _stored(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes
 
 
 class _Flow:
-    """What comes in pieces, as a stream."""
+    """What comes in pieces, as a stream; who reads on and on behind its end was told of a size that is none."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
-        self.parts, self.piece, self.at = parts, b"", 0
+        self.parts, self.piece, self.at, self.ends = parts, b"", 0, 0
 
     def read(self, size: int) -> bytes:
         if self.at >= len(self.piece):
             self.piece, self.at = next(self.parts, b""), 0
+            self.ends += not self.piece
+            if self.ends > ENDS_CAP:
+                raise tarfile.ReadError("it is cut off")
         self.at += size
         return self.piece[self.at - size : self.at]
 

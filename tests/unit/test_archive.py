@@ -4,6 +4,8 @@ import gzip
 import io
 import lzma
 import random
+import subprocess
+import sys
 import tarfile
 import time
 import zipfile
@@ -147,3 +149,26 @@ def test_a_damaged_archive_gives_what_is_whole_or_one_line(tmp_path, make):
 def test_names_lead_nowhere(tmp_path):
     assert list(texts(tar(tmp_path / "x.tar.gz", {"../../etc/passwd": LOG.encode()}))) == ["../../etc/passwd"]
     assert not list(tmp_path.parent.rglob("passwd"))
+
+
+def tar_of(header: tarfile.TarInfo, form: int = tarfile.GNU_FORMAT) -> bytes:
+    return header.tobuf(form) + b"x" * 10_240
+
+
+@pytest.mark.parametrize(
+    ("size", "pax"),
+    [
+        (2**50, {}),
+        (1, {"GNU.sparse.map": "a,b", "GNU.sparse.size": "9"}),
+        (1, {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "abc"}),
+    ],
+)
+def test_a_header_that_lies_is_damage(tmp_path, size, pax):
+    header = tarfile.TarInfo("x")
+    header.size, header.pax_headers = size, pax
+    path = tmp_path / "lies.tar"
+    path.write_bytes(tar_of(header, tarfile.PAX_FORMAT if pax else tarfile.GNU_FORMAT))
+    done = subprocess.run([sys.executable, "-m", "diag", "explain", path], capture_output=True, text=True, timeout=30)
+    assert done.returncode in (2, 4)
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") <= 1

@@ -35,9 +35,9 @@ text: [engine-log]             # {kinds}
 symptoms:
   any:                         # RE2, one a wording; each with five plain characters or more outside of groups
     - '…'
-# unless: [...]                # expressions of such lines that do not count
-# contains: [...]              # strings that must all stand within 12 lines of it
-# none: [...]                  # expressions that no line there may match
+  # unless: [...]              # expressions of such lines that do not count
+  # contains: [...]            # strings that must all stand within 12 lines of it
+  # none: [...]                # expressions that no line there may match
 cause:
   en: (what is, and why it does this)
   zh: ……

@@ -69,8 +69,13 @@ def run(argv: tuple[str, ...], asked: Asked | None = None) -> int:
         for one in streams:
             one.finish()
         stalls.end()
-        # Whoever stops reading, or asks for the end, has what was wanted.
-        if ended.exit_code != 0 and not ended.asked and not any(one.gone for one in streams) and explains.wanted:
+        # Whoever stops reading, or asks for the end, has what was wanted; what diag cannot write ends a command, too.
+        if (
+            ended.exit_code != 0
+            and not ended.asked
+            and not any(one.gone or one.error for one in streams)
+            and explains.wanted
+        ):
             with _apart():
                 explains.failure(ended, streams, stalls)
     return _left(ended, [f"{one.name}: {one.error}" for one in streams if one.error])
