@@ -22,7 +22,7 @@ from lzma import LZMAError
 from pathlib import Path, PurePath
 from typing import IO, cast
 
-from diag.bundle import unpacked
+from diag.bundle import ENDS_CAP, unpacked
 from diag.capture import Capture, InFile
 from diag.errors import DiagError
 from diag.finding import Broken
@@ -35,8 +35,6 @@ from diag.text import encoding_of, is_binary, printable, utf8
 
 UNPACKED_CAP = 8 * 2**30
 """Bytes that an archive unpacks to at most."""
-ENDS_CAP = 1_000
-"""Times that the end of a stream is read; its reader passes over a member in pieces of 64 KiB."""
 MEMBERS_CAP = 10_000
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 ENCRYPTED = 1
@@ -240,23 +238,14 @@ def _entry(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
 
 
 def _tarred(parts: Iterator[bytes]) -> Iterator[tuple[str, Iterator[bytes]]]:
-    for archive, member in _headed(parts):
-        if member.issparse():
-            yield member.name, pieces(cast("IO[bytes]", archive.extractfile(member)))
-        elif member.isfile():
-            yield member.name, _stored(archive, member)
+    with tarfile.open(fileobj=_Flow(parts), mode="r|", bufsize=2**16) as archive:  # type: ignore[call-overload]
+        for member in archive:
+            if member.issparse():
+                yield member.name, pieces(cast("IO[bytes]", archive.extractfile(member)))
+            elif member.isfile():
+                yield member.name, _stored(archive, member)
     # What is damaged behind the last member is damaged all the same.
     deque(islice(parts, 2), maxlen=0)
-
-
-def _headed(parts: Iterator[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """The members, up to one whose header holds what is no number."""
-    try:
-        with tarfile.open(fileobj=_Flow(parts), mode="r|", bufsize=2**16) as archive:  # type: ignore[call-overload]
-            for member in archive:
-                yield archive, member
-    except (ValueError, OverflowError) as error:
-        raise tarfile.ReadError(f"its header is none: {error}") from error
 
 
 def _stored(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:

@@ -33,6 +33,8 @@ TOTAL_CAP = 256 * 2**20
 MEMBERS_CAP = 10_000
 ZIP = b"PK"
 STREAM_CAP = TOTAL_CAP + 64 * 2**20
+ENDS_CAP = 1_000
+"""Times that the end of a stream is read; its reader passes over a member in pieces, however many its header claims."""
 PACKINGS = (
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bz2"),
@@ -42,7 +44,7 @@ PACKINGS = (
 """How packed files begin, and what unpacks them; zstd Python itself does from 3.14 on."""
 OURS = "diag/bundle/"
 """How the schema of a manifest begins that is a bundle's."""
-DAMAGED = (tarfile.TarError, EOFError, OSError)
+DAMAGED = (tarfile.TarError, EOFError, OSError, ValueError, OverflowError)
 
 
 class NoBundle(DiagError):
@@ -175,7 +177,7 @@ class _Capped:
     """A stream that ends with an error after so many bytes, whatever a header in it declares."""
 
     def __init__(self, stream: IO[bytes], left: int) -> None:
-        self.stream, self.left = stream, left
+        self.stream, self.left, self.ends = stream, left, 0
 
     def read(self, size: int = -1) -> bytes:
         try:
@@ -183,6 +185,9 @@ class _Capped:
         except Exception as error:
             # Each kind of packing has an error of its own for being damaged.
             raise OSError(str(error) or type(error).__name__) from error
+        self.ends += not piece
+        if self.ends > ENDS_CAP:
+            raise OSError("it is cut off")
         self.left -= len(piece)
         if self.left < 0:
             raise OSError("it unpacks to more than can be held")
