@@ -164,7 +164,7 @@ def _taken(manifest: Manifest, texts: dict[str, bytes], refused: list[Broken]) -
         if raw is None:
             refused.append(Broken(where=printable(member.path), error="named in the manifest and not in the archive"))
             continue
-        capture = Capture.of(body=text.decode(raw), **asdict(member.capture))
+        capture = Capture.of(body=text.characters(raw), **asdict(member.capture))
         if capture.sha256() == member.sha256:
             yield capture
         else:

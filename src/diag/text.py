@@ -222,9 +222,14 @@ def printable(name: str) -> str:
 
 
 def decode(raw: bytes) -> str:
+    """The characters of raw bytes as programs print them."""
+    return untypeset(characters(raw))
+
+
+def characters(raw: bytes) -> str:
     """The characters of raw bytes; what is not valid is written as a backslash escape, never raised."""
     mark, encoding = encoding_of(raw)
-    return untypeset(plain(raw[mark:].decode(encoding, "backslashreplace"))).replace("\r\n", "\n")
+    return plain(raw[mark:].decode(encoding, "backslashreplace")).replace("\r\n", "\n")
 
 
 def encoding_of(start: bytes) -> tuple[int, str]:
