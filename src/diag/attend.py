@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NamedTuple
 
+from diag.processes import parent
 from diag.streams import Stream, streams
 
 TYPE_CHECKING = False
@@ -239,11 +240,7 @@ def _descends(pid: int, ancestor: int) -> bool:
     for _ in range(ANCESTORS):
         if pid == ancestor or pid <= 1:
             break
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                pid = int(file.read().rpartition(b")")[2].split()[1])
-        except OSError:
-            return False
+        pid = parent(pid)
     return pid == ancestor
 
 
