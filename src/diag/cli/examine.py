@@ -208,7 +208,8 @@ def gate_of(content: Content, known: Known) -> Redactor | None:
 def leaving(report: Report, gate: Redactor | None) -> Report:
     """The report as it may leave: behind the gate quotes are cut, and nothing hides or turns what is shown."""
     whole = to_builtins(report)
-    kept = convert(_cut(_with_own_words(gate.value(_without(whole)), whole) if gate else whole), Report)
+    gated = _owned(gate.value(_owned(whole, whole, _blank)), whole, _as_it_was) if gate else whole
+    kept = convert(_cut(gated), Report)
     if report.unexplained and kept.unexplained:
         settled = structs.replace(kept.unexplained, templates=report.unexplained.templates)
         return structs.replace(kept, unexplained=settled)
@@ -228,19 +229,22 @@ def _is_own(name: str, parent: str) -> bool:
     return name in OWN or (parent, name) in TITLES
 
 
-def _without(whole: Any, name: str = "", parent: str = "") -> Any:
-    """A document without diag's own words, which are many and need not pass the gate."""
-    if isinstance(whole, dict) and name not in FREE:
-        return {key: _without(value, key, name) for key, value in whole.items()}
-    if isinstance(whole, (list, tuple)):
-        return [_without(value, name, parent) for value in whole]
-    return "" if isinstance(whole, str) and _is_own(name, parent) else whole
+def _owned(value: Any, was: Any, own: Callable[[Any, Any], Any], name: str = "", parent: str = "") -> Any:
+    """A document in which `own` says what stands for diag's own words; `was` is the same document at first.
+
+    Those words are many and need not pass the gate, and come back as they were: a host may be called `error`, a
+    severity is one.
+    """
+    if isinstance(value, dict) and name not in FREE:
+        return {key: _owned(one, was[key], own, key, name) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_owned(one, before, own, name, parent) for one, before in zip(value, was, strict=True)]
+    return own(value, was) if _is_own(name, parent) else value
 
 
-def _with_own_words(kept: Any, whole: Any, name: str = "", parent: str = "") -> Any:
-    """A redacted document with diag's own words as they were: a host may be called `error`, a severity is one."""
-    if isinstance(kept, dict) and name not in FREE:
-        return {key: _with_own_words(value, whole[key], key, name) for key, value in kept.items()}
-    if isinstance(kept, (list, tuple)):
-        return [_with_own_words(value, was, name, parent) for value, was in zip(kept, whole, strict=True)]
-    return whole if _is_own(name, parent) else kept
+def _blank(value: Any, was: Any) -> Any:
+    return "" if isinstance(value, str) else value
+
+
+def _as_it_was(value: Any, was: Any) -> Any:
+    return was
