@@ -34,7 +34,7 @@ def judged(text: str, loaded: plugins.Loaded) -> None:
     spent = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        results = list(engine.judge(checks, examined.facts, loaded))
+        results = engine.judge(checks, examined.facts, loaded)
         spent.append(time.perf_counter() - start)
     ends = ", ".join(f"{count} {status}" for status, count in Counter(one.status for one in results).most_common())
     print(f"{COUNT} checks on {len(examined.facts)} facts: {median(spent) * 1e3:.0f} ms ({ends})")

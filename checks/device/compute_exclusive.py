@@ -13,9 +13,22 @@ Whether a scheduler sets it on purpose, as on many clusters.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
-from diag.api import Answer, DeviceProcess, Evidence, Facts, Finding, Reading, Remedy, Undecided, check, device_name
+from diag.api import (
+    Answer,
+    DeviceProcess,
+    Evidence,
+    Facts,
+    Finding,
+    Reading,
+    Remedy,
+    Shell,
+    Undecided,
+    check,
+    device_name,
+)
 
 MODES = "https://github.com/netdata/netdata/issues/15755"
 SERVER = "nvidia-cuda-mps-server"
@@ -100,7 +113,7 @@ def compute_exclusive(facts: Facts) -> Iterator[Answer]:
         device = next(iter(told)) if len(told) == 1 else ", ".join(name.partition(" (")[0] for name in told)
         numbers = (one.address or str(one.index or 0) for one in told.values())
         yield Finding(
-            values={"device": device or "GPU", "ids": " ".join(numbers)},
+            values={"device": device or "GPU", "ids": Shell(shlex.join(numbers))},
             subject=device,
             evidence=tuple(map(Evidence.of, list(told.values())[:4])),
         )

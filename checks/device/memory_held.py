@@ -32,6 +32,7 @@ from diag.api import (
     LaunchArguments,
     Reading,
     Remedy,
+    Shell,
     Undecided,
     Vendor,
     check,
@@ -243,7 +244,7 @@ def _finding(
     figures = sorted({float(one.value) for one in group.values()})
     holders = [process for one in group.values() for process in _holders(facts, one)]
     device = next(iter(group)) if len(group) == 1 else ", ".join(name.partition(" (")[0] for name in group)
-    nodes = " ".join(row.container_nodes) if row else ""
+    nodes = " ".join(row.container_nodes) if row and row.container_nodes else "/dev/dri/renderD*"
     told = bool(holders) or facts.read("device-processes")
     choosing = bool(row and row.visible and free) and len(free) >= _ranks(facts)
     return Finding(
@@ -252,8 +253,8 @@ def _finding(
             "used": "–".join(f"{figure:g}" for figure in dict.fromkeys((figures[0], figures[-1]))),
             "total": f"{total:g}",
             "holders": ", ".join(f"{one.name}[{one.pid}]" for one in holders[:4]) or "0",
-            "nodes": nodes or "/dev/dri/renderD*",
-            "tool": TOOLS.get(vendor, f"sudo fuser -v {nodes or '/dev/dri/renderD*'}"),
+            "nodes": Shell(nodes),
+            "tool": Shell(TOOLS.get(vendor, f"sudo fuser -v {nodes}")),
             "variable": row.visible[0] if row and row.visible else "",
             "free": ",".join(free),
         },

@@ -21,7 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Accelerator, Answer, Evidence, Facts, Finding, Platform, Remedy, Unavailable, Undecided, check
+from diag.api import (
+    Accelerator,
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    Platform,
+    Remedy,
+    Shell,
+    Unavailable,
+    Undecided,
+    check,
+)
 
 TOOLS = {
     "rocminfo": ("amd", "hygon"),
@@ -238,7 +250,7 @@ def _finding(stands: list[Unavailable], present: set[str]) -> Finding:
     tool = "npu-smi info" if maker == "ascend" else COMMANDS.get(first.what, first.what)
     held = "-8005" in first.reason or "-8020" in first.reason
     return Finding(
-        values={"tool": tool, "reason": first.reason, "nodes": nodes, "modules": modules},
+        values={"tool": Shell(tool), "reason": first.reason, "nodes": Shell(nodes), "modules": modules},
         confidence="high" if any(words in first.reason for words in REFUSALS) else "low",
         evidence=tuple(map(Evidence.of, {one.what: one for one in stands}.values())),
         remedies=("holder", "look") if held else ("look",),

@@ -33,6 +33,7 @@ from diag.api import (
     Published,
     Release,
     Remedy,
+    Shell,
     TorchBuild,
     Undecided,
     Vendor,
@@ -44,6 +45,7 @@ from diag.api import (
     present_makers,
     public,
     same,
+    spelled,
 )
 
 RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?(?:\+cu\d{3})?")
@@ -197,7 +199,7 @@ def _linked(package: Package, release: Release) -> str:
 
 def _finding(facts: Facts, package: Package, release: Release, torch: TorchBuild) -> Finding:
     fitting = _fitting(release, torch)
-    install = _install(facts, package, fitting) if fitting else ""
+    install = _install(facts, package, fitting) if fitting else Shell()
     keys = ["see", *(["build"] if install else []), *(["torch"] if _brings(facts, release) else []), "suggest"]
     return Finding(
         subject=package.name,
@@ -230,11 +232,11 @@ def _fitting(release: Release, torch: TorchBuild) -> str:
     return max(exact or builds, key=numbers, default="")
 
 
-def _install(facts: Facts, package: Package, fitting: str) -> str:
+def _install(facts: Facts, package: Package, fitting: str) -> Shell:
     """The command that installs the build for a runtime, where the project publishes it."""
     row = next((one for one in facts.all(Published) if one.package == package.name and one.build), None)
     build = row.build if row else ""
-    return build.replace("{version}", public(package.version)).replace("{build}", fitting.replace(".", ""))
+    return spelled(build, {"version": public(package.version), "build": fitting.replace(".", "")})
 
 
 def _brings(facts: Facts, release: Release) -> bool:
@@ -255,7 +257,7 @@ def _fits(package: Package, release: Release, torch: TorchBuild) -> Fits:
     )
 
 
-def _words(facts: Facts, package: Package, torch: TorchBuild) -> str:
+def _words(facts: Facts, package: Package, torch: TorchBuild) -> Shell:
     """The words that ask about this set: those that were given, else the engine and torch."""
     named = [f"torch=={torch.version}"] if torch.version else [f"{torch.backend}={torch.backend_version}"]
-    return asked_words(facts) or shlex.join([f"{package.name}=={package.version}", *named])
+    return asked_words(facts) or Shell(shlex.join([f"{package.name}=={package.version}", *named]))

@@ -25,6 +25,7 @@ from diag.api import (
     LaunchArguments,
     Package,
     Remedy,
+    Shell,
     Undecided,
     at_least,
     check,
@@ -105,7 +106,7 @@ def _finding(launch: LaunchArguments, version: str, row: EngineFlag, evidence: t
     values = {"engine": launch.engine, "flag": row.name, "version": version, "since": row.since}
     return Finding(
         subject=f"{launch.engine} --{row.name}",
-        values={**values, "help": f"{programs.get(launch.engine, launch.engine)} | grep -e --{row.name}"},
+        values={**values, "help": Shell(f"{programs.get(launch.engine, launch.engine)} | grep -e --{row.name}")},
         confidence="high" if (launch.image or OFFICIAL[0]).startswith(OFFICIAL) and "+" not in version else "medium",
         evidence=(Evidence.of(launch), *evidence),
     )

@@ -25,6 +25,7 @@ from diag.api import (
     Finding,
     LaunchArguments,
     Remedy,
+    Shell,
     Undecided,
     at_least,
     check,
@@ -112,6 +113,6 @@ def _finding(launch: LaunchArguments, flag: str, row: EngineFlag) -> Finding:
     values = {"engine": launch.engine, "flag": flag, "meant": f"--{row.name}", "owner": row.engine}
     return Finding(
         subject=f"{launch.engine} --{flag}",
-        values={**values, "help": f"{programs.get(launch.engine, launch.engine)} | grep -e --{row.name}"},
+        values={**values, "help": Shell(f"{programs.get(launch.engine, launch.engine)} | grep -e --{row.name}")},
         evidence=(Evidence.of(launch),),
     )

@@ -41,6 +41,7 @@ from diag.api import (
     Published,
     Release,
     Remedy,
+    Shell,
     TorchArchitectures,
     TorchBuild,
     Undecided,
@@ -325,4 +326,4 @@ def _matches(version: str, pattern: str) -> bool:
 def _words(facts: Facts, told: Told, device: Accelerator) -> str:
     """The words that ask about this set: those that were given, else the device and the engine."""
     named = [f"gpu={device.name}"] if device.name else []
-    return asked_words(facts) or shlex.join([*named, f"{told.name}=={told.version}"])
+    return asked_words(facts) or Shell(shlex.join([*named, f"{told.name}=={told.version}"]))

@@ -65,8 +65,8 @@ def told(name: str, value: str) -> str | None:
         return MASK if value else ""
     if not (name in NAMES or name.startswith(PREFIXES)) or SECRET.search(name.upper().replace(NOT_SECRET, "")):
         return None
-    shown = URL.sub(_bare, value[:VALUE_CAP])
-    return MASK if SECRET_VALUE.search(shown) or LOGIN.search(shown) else shown
+    shown = URL.sub(_bare, value)
+    return MASK if SECRET_VALUE.search(shown) or LOGIN.search(shown) else shown[:VALUE_CAP]
 
 
 def _bare(url: re.Match[str]) -> str:

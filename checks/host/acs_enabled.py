@@ -15,6 +15,7 @@ port a pasted text does not tell, and without root nothing of it can be read. Vi
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from diag.api import (
@@ -26,6 +27,7 @@ from diag.api import (
     PciDevice,
     Platform,
     Remedy,
+    Shell,
     Undecided,
     check,
     devices,
@@ -132,7 +134,7 @@ def acs_enabled(facts: Facts) -> Iterator[Answer]:
     if redirecting:
         values: dict[str, str | int] = {
             "count": len(redirecting),
-            "ports": " ".join(one.address for one in redirecting),
+            "ports": Shell(shlex.join(one.address for one in redirecting)),
         }
         evidence = tuple(map(Evidence.of, redirecting[:6]))
         yield Finding(values={**values}, confidence="medium", evidence=evidence)

@@ -9,7 +9,7 @@ which nothing was told, and which of two vendors an impostor is that left no mar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
@@ -58,7 +58,8 @@ class Mark(NamedTuple):
 def platform(facts: Facts) -> Iterator[Fact]:
     """The vendors that something was told of, those that are taken to be absent, and the machine's traits."""
     makers = facts.all(Vendor)
-    marks = [mark for maker in makers for mark in _marks(facts, maker)]
+    told = [fact for fact in facts if type(fact) in MARKS]
+    marks = [mark for maker in makers for mark in _marks(told, maker)]
     poses = {maker.poses_as: maker.vendor for maker in makers if maker.poses_as and _of(marks, maker.vendor)}
     marks = [mark for mark in marks if mark.vendor not in poses or mark.proves == "itself"]
     hardware = {mark.vendor for mark in marks if mark.proves != "software"}
@@ -81,11 +82,11 @@ def _of(marks: list[Mark], vendor: str) -> bool:
     return any(mark.vendor == vendor for mark in marks)
 
 
-def _marks(facts: Facts, maker: Vendor) -> Iterator[Mark]:
+def _marks(told: Iterable[Fact], maker: Vendor) -> Iterator[Mark]:
     """Everything by which one vendor is known."""
-    for fact in facts:
-        marks = MARKS.get(type(fact))
-        if marks and marks.shown(fact, maker):
+    for fact in told:
+        marks = MARKS[type(fact)]
+        if marks.shown(fact, maker):
             yield Mark(maker.vendor, "itself" if _itself(fact, maker) else marks.proves, fact)
 
 

@@ -22,8 +22,7 @@ kernel's ring, and refuses in so many words, where a journal that may not be rea
 | `link-down`, `port-module` | a network adapter lost its link; its module is bad [what] |
 | `slot-power`, `nic-health` | it has too little power [watts]; its firmware is silent |
 
-A `process` is `name[pid]`, as far as told. What names no fault tells no event. What the ring has lost, or another boot
-saw, it cannot know.
+A `process` is `name[pid]`, as far as told. What names no fault tells no event, nor what the ring has lost.
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ from diag.api import (
     Recognise,
     Text,
     Unavailable,
+    cut,
     expression,
     pci_address,
     probe,
@@ -309,7 +309,7 @@ def _found(capture: Capture, line: Line) -> Iterator[Found]:
                 address=_address(read.get("address") or (device["address"] if device else "")),
                 process=_process(read.get("name") or "", read.get("pid") or ""),
                 at=at,
-                message=message.strip()[:MESSAGE_CAP],
+                message=cut(message.strip(), MESSAGE_CAP),
             )
             yield Found(event, shape.role)
             return

@@ -31,6 +31,7 @@ from diag.api import (
     check,
 )
 
+READY = "R"
 BUSY = 50
 """Percent of a processor from which on a process computes."""
 OTHERS = 7
@@ -51,6 +52,11 @@ process 812 (torchrun), parent 811, state S, threads 3, cpu 0 %: torchrun --npro
   thread 812 (torchrun), state S, cpu 0 %, waits in hrtimer_nanosleep
 process 901 (pt_main_thread), parent 812, state R, threads 61, cpu 100 %: python train.py
   thread 901 (pt_main_thread), state R, cpu 100 %
+"""
+SHARES = """\
+diag run: python3 wrote nothing for 2 s
+process 11703 (python3), parent 11702, state R, threads 1, cpu 22 %: python3 loop.py
+  thread 11703 (python3), state R, cpu 22 %
 """
 NFS = """\
 diag run: python3 wrote nothing for 60 s
@@ -124,7 +130,7 @@ WENT_ON = f"{WAITS}diag run: python3 exited with code 0 after 300.0 s\n"
     ),
     applies=lambda facts: "" if facts.first(CommandStall) else "no command that diag ran was quiet",
     sources=("https://docs.kernel.org/filesystems/proc.html", "https://github.com/benfred/py-spy"),
-    fires=(SPINS, NFS, WAITS, UNTOLD),
+    fires=(SPINS, SHARES, NFS, WAITS, UNTOLD),
     silent=(WENT_ON,),
 )
 def stalled(facts: Facts) -> Iterator[Answer]:
@@ -160,8 +166,9 @@ def _worst(states: tuple[ProcessState, ...]) -> tuple[str, ProcessState | None]:
             return kind, found
     if not states:
         return "untold", None
-    busy = max(states, key=lambda one: (one.cpu or 0, bool(one.waits_in)))
-    if (busy.cpu or 0) >= BUSY:
+    # On a busy machine one that computes may get little of a processor: it is ready to run all the same.
+    busy = max(states, key=lambda one: (one.state == READY, one.cpu or 0, bool(one.waits_in)))
+    if busy.state == READY or (busy.cpu or 0) >= BUSY:
         return "computes", busy
     return "waits", next((one for one in states if one.waits_in), busy)
 

@@ -35,10 +35,12 @@ from diag.api import (
     minor,
     public,
     satisfies,
+    spelled,
 )
 
 COMPANIONS = ("torchvision", "torchaudio", "xformers", "torch-npu")
 ENGINES = ("vllm", "sglang")
+INDEX = " --index-url https://download.pytorch.org/whl/{build}"
 RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?(?:\+(?:cu\d{3}|cpu|xpu|rocm\d[\d.]*))?")
 Asks = Requirement | Pin
 
@@ -217,7 +219,7 @@ def _finding(facts: Facts, pair: tuple[Package, Package], asks: Asks) -> Finding
             "torch": torch.version,
             "wanted": asks.specifier.removeprefix("==").removesuffix(".*"),
             "fitting": fitting[-1] if fitting else "",
-            "index": f" --index-url https://download.pytorch.org/whl/{build}" if build else "",
+            "index": spelled(INDEX if build else "", {"build": build}),
             "module": companion.name.replace("-", "_"),
         },
         evidence=tuple(map(Evidence.of, {one.origin: one for one in evidence}.values())),

@@ -15,6 +15,7 @@ and stand beside each other without harm. A torch for the CPU or for another mak
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from diag.api import (
@@ -25,6 +26,7 @@ from diag.api import (
     Package,
     PackageList,
     Remedy,
+    Shell,
     TorchBuild,
     Undecided,
     check,
@@ -170,10 +172,10 @@ def _finding(facts: Facts, pairs: dict[str, list[Package]]) -> Finding:
     return Finding(
         values={
             "packages": ", ".join(f"{one.name} {one.version}" for one in found),
-            "names": " ".join(one.name for one in found),
+            "names": Shell(shlex.join(one.name for one in found)),
             "file": ", ".join(pairs),
             "cuda": major,
-            "keep": " ".join(keep),
+            "keep": Shell(shlex.join(keep)),
         },
         evidence=tuple(map(Evidence.of, found)),
         remedies=("keep",) if len(keep) == len(pairs) else ("ask",),

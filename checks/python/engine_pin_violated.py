@@ -37,6 +37,7 @@ from diag.api import (
     Release,
     Remedy,
     Requirement,
+    Shell,
     TorchBuild,
     Undecided,
     Vendor,
@@ -47,6 +48,7 @@ from diag.api import (
     present_makers,
     public,
     same,
+    spelled,
 )
 
 ENGINES = ("vllm", "sglang", "lmdeploy")
@@ -289,7 +291,7 @@ def _finding(engine: Engine | Package, pairs: list[tuple[Asks, Part]]) -> Findin
             "public": public(engine.version),
             "wanted": ", ".join(wanted),
             "installed": ", ".join(f"{part.name} {part.version}" for _, part in pairs),
-            "specifiers": " ".join(f'"{one}"' for one in wanted),
+            "specifiers": Shell(" ".join(spelled('"{one}"', {"one": one}) for one in wanted)),
         },
         evidence=tuple(map(Evidence.of, {one.origin: one for one in facts}.values())),
         source=row.source if row else "",

@@ -31,6 +31,7 @@ from diag.api import (
     Published,
     Release,
     Remedy,
+    Shell,
     TorchBuild,
     Undecided,
     asked_words,
@@ -42,6 +43,7 @@ from diag.api import (
     present_makers,
     public,
     same,
+    spelled,
 )
 
 RELEASED = expression(r"\d+(?:\.\d+)+(?:\.post\d+|rc\d+)?")
@@ -213,11 +215,11 @@ def _finding(facts: Facts, wheel: Wheel, host: Host) -> Finding:
     )
 
 
-def _start(facts: Facts, asks: Package) -> str:
+def _start(facts: Facts, asks: Package) -> Shell:
     """The command that starts the image of the release, where the project publishes one."""
     row = next((one for one in facts.all(Published) if one.package == asks.name and one.vendor == "nvidia"), None)
     image = row.image.replace("{version}", public(asks.version)) if row else ""
-    return row.start.replace("{image}", image) if row and image else ""
+    return spelled(row.start if row and image else "", {"image": image})
 
 
 def _fitting(facts: Facts, asks: Package, host: Host) -> str:

@@ -12,7 +12,8 @@ from diag.facts.parts import Part, asked_words, parts_named
 from diag.facts.words import WORD
 from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
-from diag.text import Line, expression
+from diag.shell import Shell, spelled
+from diag.text import Line, cut, expression
 from diag.versions import at_least, canonical, count, local, minor, numbers, public, same, satisfies, within
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Recognise",
     "Remedy",
     "Request",
+    "Shell",
     "Undecided",
     "Words",
     "asked_words",
@@ -37,6 +39,7 @@ __all__ = [
     "canonical",
     "check",
     "count",
+    "cut",
     "deduction",
     "expression",
     "local",
@@ -49,6 +52,7 @@ __all__ = [
     "replace",
     "same",
     "satisfies",
+    "spelled",
     "within",
 ]
 __all__ += facts.__all__

@@ -10,6 +10,7 @@ When diag is killed with SIGKILL the command lives on, as under a shell that was
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import select
@@ -21,15 +22,21 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NamedTuple
 
+from diag.processes import parent
 from diag.streams import Stream, streams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 ASKED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 """What asks a command to end."""
 TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 """What a terminal sends when a key is typed."""
-PASSED = (*ASKED, signal.SIGTSTP, signal.SIGUSR1, signal.SIGUSR2)
+PASSED = (*ASKED, signal.SIGTSTP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGABRT)
 """What is handed on."""
 NOTICED = (*PASSED, signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH)
+SHELL = "/bin/sh"
 PYTHONS = (signal.SIGPIPE, signal.SIGXFSZ)
 """What Python ignores, and a command is not to."""
 TICK = 0.01
@@ -73,9 +80,7 @@ class Attended:
         ends += [(os.POSIX_SPAWN_DUP2, one.target, fd) for one in self.streams for fd in one.ends]
         self._came, self._asked, self._stopped = came, False, False
         self.began = self._awake = time.monotonic()
-        self.pid = os.posix_spawnp(
-            argv[0], argv, environment, file_actions=ends, setsigmask=came.mask, setsigdef=PYTHONS
-        )
+        self.pid = _spawned(argv, environment, file_actions=ends, setsigmask=came.mask, setsigdef=PYTHONS)
         for one in self.streams:
             one.start()
 
@@ -167,6 +172,24 @@ def _held(usage: resource.struct_rusage) -> int:
     return usage.ru_maxrss * RUSAGE_UNIT if usage.ru_maxrss > own else 0
 
 
+def _spawned(argv: tuple[str, ...], environment: dict[str, str], **how: Any) -> int:
+    """Start a program; a script that names no interpreter is the shell's, as for whoever else starts one."""
+    try:
+        return os.posix_spawnp(argv[0], argv, environment, **how)
+    except OSError as error:
+        from shutil import which  # not above: few commands are such a script
+
+        found = which(argv[0])
+        if error.errno != errno.ENOEXEC or not found or _is_binary(found):
+            raise
+        return os.posix_spawn(SHELL, (SHELL, found, *argv[1:]), environment, **how)
+
+
+def _is_binary(path: str) -> bool:
+    with open(path, "rb") as file:
+        return b"\0" in file.read(128)
+
+
 class _Signals:
     """The signals that came, in order; `mask` is what was held back before."""
 
@@ -217,11 +240,7 @@ def _descends(pid: int, ancestor: int) -> bool:
     for _ in range(ANCESTORS):
         if pid == ancestor or pid <= 1:
             break
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                pid = int(file.read().rpartition(b")")[2].split()[1])
-        except OSError:
-            return False
+        pid = parent(pid)
     return pid == ancestor
 
 

@@ -31,9 +31,20 @@ from diag.text import printable
 MEMBER_CAP = 64 * 2**20
 TOTAL_CAP = 256 * 2**20
 MEMBERS_CAP = 10_000
+ZIP = b"PK"
 STREAM_CAP = TOTAL_CAP + 64 * 2**20
-PACKINGS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ", "lzma"))
-DAMAGED = (tarfile.TarError, EOFError, OSError)
+ENDS_CAP = 1_000
+"""Times that the end of a stream is read; its reader passes over a member in pieces, however many its header claims."""
+PACKINGS = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bz2"),
+    (b"\xfd7zXZ", "lzma"),
+    (b"\x28\xb5\x2f\xfd", "compression.zstd"),
+)
+"""How packed files begin, and what unpacks them; zstd Python itself does from 3.14 on."""
+OURS = "diag/bundle/"
+"""How the schema of a manifest begins that is a bundle's."""
+DAMAGED = (tarfile.TarError, EOFError, OSError, ValueError, OverflowError)
 
 
 class NoBundle(DiagError):
@@ -114,23 +125,36 @@ class Bundle:
 
 
 def read(path: Path, scope: str = "") -> Bundle:
-    """Open a bundle; `scope` is the machine it is about where others are examined with it."""
+    """The bundle in a file; `scope` is the machine it is about where others are examined with it."""
+    with path.open("rb") as file:
+        return opened(file, printable(path.name), scope)
+
+
+def opened(file: IO[bytes], name: str, scope: str = "") -> Bundle:
+    """The bundle in an open file."""
     refused: list[Broken] = []
-    texts = dict(_members(path, refused))
+    texts = dict(_members(file, name, refused))
     raw = texts.pop("manifest.json", None)
     if raw is None and not texts:
         why = f": {refused[0].error}" if refused else ""
-        raise NoBundle(f"{path} is no bundle, which is a .tar.gz written by diag bundle{why}")
-    try:
-        manifest = msgspec.json.decode(raw, type=Manifest) if raw is not None else None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DiagError(f"{path}: manifest.json: {error}") from error
-    if manifest is None:
-        refused.append(Broken(where=path.name, error="it has no manifest: its texts are read as pastes"))
-        pasted = tuple(Capture.of(printable(name), text.decode(one), kind="text") for name, one in texts.items())
-        return Bundle(printable(path.name), pasted, broken=tuple(refused), scope=scope)
+        raise NoBundle(f"{name} is no bundle, which is a .tar.gz written by diag bundle{why}")
+    if raw is None:
+        refused.append(Broken(where=name, error="it has no manifest: its texts are read as pastes"))
+        pasted = tuple(Capture.of(printable(one), text.decode(said), kind="text") for one, said in texts.items())
+        return Bundle(name, pasted, broken=tuple(refused), scope=scope)
+    manifest = _manifest(raw, name)
     taken = tuple(_taken(manifest, texts, refused))
-    return Bundle(printable(path.name), taken, manifest.taken_at, tuple(refused), scope)
+    return Bundle(name, taken, manifest.taken_at, tuple(refused), scope)
+
+
+def _manifest(raw: bytes, name: str) -> Manifest:
+    """The manifest of a bundle; that of another program makes an archive none."""
+    if OURS.encode() not in raw:
+        raise NoBundle(f"{name} is no bundle: its manifest.json is another program's")
+    try:
+        return msgspec.json.decode(raw, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DiagError(f"{name}: manifest.json: {error}") from error
 
 
 def _taken(manifest: Manifest, texts: dict[str, bytes], refused: list[Broken]) -> Iterator[Capture]:
@@ -140,7 +164,7 @@ def _taken(manifest: Manifest, texts: dict[str, bytes], refused: list[Broken]) -
         if raw is None:
             refused.append(Broken(where=printable(member.path), error="named in the manifest and not in the archive"))
             continue
-        capture = Capture.of(body=text.decode(raw), **asdict(member.capture))
+        capture = Capture.of(body=text.characters(raw), **asdict(member.capture))
         if capture.sha256() == member.sha256:
             yield capture
         else:
@@ -153,7 +177,7 @@ class _Capped:
     """A stream that ends with an error after so many bytes, whatever a header in it declares."""
 
     def __init__(self, stream: IO[bytes], left: int) -> None:
-        self.stream, self.left = stream, left
+        self.stream, self.left, self.ends = stream, left, 0
 
     def read(self, size: int = -1) -> bytes:
         try:
@@ -161,17 +185,20 @@ class _Capped:
         except Exception as error:
             # Each kind of packing has an error of its own for being damaged.
             raise OSError(str(error) or type(error).__name__) from error
+        self.ends += not piece
+        if self.ends > ENDS_CAP:
+            raise OSError("it is cut off")
         self.left -= len(piece)
         if self.left < 0:
             raise OSError("it unpacks to more than can be held")
         return piece
 
 
-def _members(path: Path, refused: list[Broken]) -> Iterator[tuple[str, bytes]]:
+def _members(file: IO[bytes], name: str, refused: list[Broken]) -> Iterator[tuple[str, bytes]]:
     """The regular members that count, within the caps; everything else is refused by name."""
     total, seen = 0, set[str]()
     try:
-        with _unpacked(path) as stream, tarfile.open(fileobj=_Capped(stream, STREAM_CAP), mode="r|") as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=_Capped(_unpacked(file, name), STREAM_CAP), mode="r|") as archive:  # type: ignore[call-overload]
             for number, member in enumerate(archive, 1):
                 problem = _problem(member, number, total, member.name in seen)
                 if problem:
@@ -185,22 +212,26 @@ def _members(path: Path, refused: list[Broken]) -> Iterator[tuple[str, bytes]]:
                 seen.add(member.name)
                 yield member.name, content
     except DAMAGED as error:
-        refused.append(Broken(where=path.name, error=f"damaged: {error or type(error).__name__}"))
+        refused.append(Broken(where=name, error=f"damaged: {error or type(error).__name__}"))
 
 
-def _unpacked(path: Path) -> IO[bytes]:
-    if opened := unpacked(path):
-        return opened
-    raise OSError("not a .tar.gz")
+def _unpacked(file: IO[bytes], name: str) -> IO[bytes]:
+    start = file.read(512)
+    file.seek(0)
+    if start.startswith(ZIP):
+        raise OSError("not a .tar.gz")
+    return unpacked(file, start, name) or file
 
 
-def unpacked(path: Path) -> IO[bytes] | None:
-    """What a file is packed from, as it is read; None for one that is not packed."""
-    with path.open("rb") as file:
-        start = file.read(6)
+def unpacked(file: IO[bytes], start: bytes, name: str) -> IO[bytes] | None:
+    """What a file that begins so is packed from, as it is read; None for one that is not packed."""
     for sign, module in PACKINGS:
         if start.startswith(sign):
-            opened: IO[bytes] = importlib.import_module(module).open(path)
+            try:
+                opened: IO[bytes] = importlib.import_module(module).open(file)
+            except ImportError as error:
+                packer = module.rpartition(".")[2]
+                raise DiagError(f"{name} is packed with {packer}, which this Python cannot unpack") from error
             return opened
     return None
 

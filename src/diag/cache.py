@@ -39,10 +39,12 @@ def read(path: Path | None) -> bytes:
 
 
 def write(path: Path | None, content: bytes) -> None:
-    """Keep this in a file, whole or not at all."""
+    """Keep this in a file of the user's alone, whole or not at all; a link gives way to it, what is no file stays."""
     if path is None:
         return
     with suppress(OSError):
+        if path.exists() and not path.is_file():
+            return
         for folder in (path.parent.parent, path.parent):  # a home that is not there is not made
             folder.mkdir(exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".kept-")

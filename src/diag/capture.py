@@ -11,17 +11,20 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import IO, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from diag import text
 from diag.facts import Origin
+from diag.reading import Raw
 from diag.text import Block, Line
 
 QUOTE_CAP = 400
-"""Characters of a line that evidence quotes."""
+"""Characters of a line that a report quotes."""
+HELD_CAP = QUOTE_CAP + 8192
+"""Characters of a line that evidence holds: the rest is cut behind the exit gate, which sees whole secrets so."""
 HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """Half a character, as JSON may spell it: of a name that is no text there may be one without its other half."""
 
@@ -87,7 +90,7 @@ class InFile:
 
     first = 1
 
-    def __init__(self, opened: Callable[[], AbstractContextManager[IO[bytes]]]) -> None:
+    def __init__(self, opened: Callable[[], AbstractContextManager[Raw]]) -> None:
         self.opened = opened
 
     def blocks(self) -> Iterator[Block]:
@@ -181,7 +184,7 @@ class Capture(Taking, frozen=True, kw_only=True):
         said = self.stderr.strip().splitlines()
         # What Python and others print below their error is where it happened.
         ending = next((line for line in reversed(said) if "rror: " in line), said[-1] if said else self.tail())
-        return f"exit code {self.exit_code}" + (f": {ending[:QUOTE_CAP]}" if ending else "")
+        return f"exit code {self.exit_code}" + (f": {text.cut(ending, QUOTE_CAP)}" if ending else "")
 
     def lines(self) -> Iterator[Line]:
         """The lines with their numbers."""
@@ -211,9 +214,9 @@ class Capture(Taking, frozen=True, kw_only=True):
     def origin(self, at: Line | re.Match[str] | None = None) -> Origin:
         """Where something was read: a line, a match in `content`, or the capture as a whole."""
         if at is None:
-            return Origin(capture=self.key, quote=self.failed[:QUOTE_CAP], scope=self.scope)
+            return Origin(capture=self.key, quote=self.failed, scope=self.scope)
         line = at if isinstance(at, Line) else self._line_of(at)
-        return Origin(capture=self.key, line=line.number, quote=line.text.strip()[:QUOTE_CAP], scope=self.scope)
+        return Origin(capture=self.key, line=line.number, quote=text.cut(line.text.strip(), HELD_CAP), scope=self.scope)
 
     def said(self, words: str) -> Origin:
         """Words of the text, in another form, as something read at its first line: for a document of one line."""

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from diag.facts import Fact, Facts, Level
 from diag.finding import Confidence, Finding, Fits, Remedy, Severity, Undecided, Value
+from diag.shell import FIELD
 from diag.symptoms import Symptoms
+from diag.text import in_one_line
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -81,10 +83,8 @@ class Check:
 
 
 def filled(template: str, values: Mapping[str, Value]) -> str:
-    """A template with its `{name}` fields replaced; an unknown field stays as it is, braces and all."""
-    for name, value in values.items():
-        template = template.replace("{" + name + "}", str(value))
-    return template
+    """A sentence with its `{name}` fields replaced; an unknown field stays as it is, braces and all."""
+    return FIELD.sub(lambda found: in_one_line(str(values.get(found[1], found[0]))), template)
 
 
 class Declared(TypedDict):

@@ -7,7 +7,7 @@ not applicable, and an exception inside a check is a crash. None of these is a p
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,13 +25,14 @@ from diag.probe import Deduction
 
 @dataclass(frozen=True)
 class Examination:
-    """All that one run found out; `seconds` by phase."""
+    """All that one run found out; `seconds` by phase, `stopped` where the time was over before all was learnt."""
 
     captures: tuple[Capture, ...]
     facts: Facts
     results: tuple[Result, ...]
     broken: tuple[Broken, ...]
     seconds: dict[str, float]
+    stopped: bool = False
 
 
 def examine(captures: Iterable[Capture], loaded: Loaded, checks: Iterable[Check] | None = None) -> Examination:
@@ -42,11 +43,12 @@ def examine(captures: Iterable[Capture], loaded: Loaded, checks: Iterable[Check]
     learnt = learn(taken, loaded)
     clock.append(time.perf_counter())
     facts, stuck = deduce(loaded.deductions, learnt.facts)
-    results = tuple(judge(loaded.checks.values() if checks is None else checks, facts, loaded))
+    results = judge(loaded.checks.values() if checks is None else checks, facts, loaded)
     clock.append(time.perf_counter())
     spent = (end - start for start, end in pairwise(clock))
     phases = dict(zip(("capture", "learn", "judge"), spent, strict=True))
-    return Examination(taken, facts, results, (*loaded.broken, *learnt.broken, *stuck), phases)
+    broken = (*loaded.broken, *learnt.broken, *stuck)
+    return Examination(taken, facts, results, broken, phases, learnt.stopped)
 
 
 def deduce(deductions: Iterable[Deduction], facts: Facts) -> tuple[Facts, list[Broken]]:
@@ -79,22 +81,47 @@ def ordered(deductions: Iterable[Deduction]) -> list[Deduction]:
     return result
 
 
-def judge(checks: Iterable[Check], facts: Facts, loaded: Loaded) -> Iterator[Result]:
-    """One result for each check in each scope."""
-    checks = tuple(checks)
+def judge(checks: Iterable[Check], facts: Facts, loaded: Loaded) -> tuple[Result, ...]:
+    """What became of each check: one result for all scopes in which it is the same, and one for each fault shown."""
+    alike: dict[object, tuple[Result, list[str]]] = {}
+    for scope, result in _judged(tuple(checks), facts, loaded):
+        own = result.findings or result.fits
+        key = id(result) if own else (result.check, result.status, result.reason)
+        if key not in alike:
+            alike[key] = result, []
+        alike[key][1].append(scope)
+    return tuple(replace(result, scopes=tuple(filter(None, scopes))) for result, scopes in alike.values())
+
+
+def _judged(checks: Sequence[Check], facts: Facts, loaded: Loaded) -> Iterator[tuple[str, Result]]:
+    """One result for each check in each scope; where nothing of what it asks for is a scope's own, it is known."""
+    known: dict[tuple[str, frozenset[str], str], tuple[set[object], Result]] = {}
+    concerns = {one.about for one in checks}
     for scope in facts.scopes():
-        view = facts.within(scope)
+        view, own = facts.within(scope), facts.own(scope)
+        elsewhere = {about: _elsewhere(about, view) for about in concerns}
         untold = _Untold(view, loaded)
         for one in checks:
-            start = time.perf_counter()
-            result = _result(one, view, scope, untold)
-            yield replace(result, seconds=time.perf_counter() - start)
+            key = (one.id, view.kinds_read(), elsewhere[one.about])
+            asked, result = known.get(key, (own, None))
+            if result is None or not own.isdisjoint(asked):
+                result = _timed(one, view, scope, elsewhere[one.about], untold)
+                if own.isdisjoint(view.asked):
+                    known[key] = view.asked, result
+            yield scope, result
 
 
-def _result(check: Check, view: Facts, scope: str, untold: _Untold) -> Result:
-    passed = Result(check=check.id, severity=check.severity, scope=scope, status="pass")
+def _timed(check: Check, view: Facts, scope: str, elsewhere: str, untold: _Untold) -> Result:
+    view.asked = set()
+    start = time.perf_counter()
+    result = _result(check, view, scope, elsewhere, untold)
+    return replace(result, seconds=time.perf_counter() - start)
+
+
+def _result(check: Check, view: Facts, scope: str, elsewhere: str, untold: _Untold) -> Result:
+    passed = Result(check=check.id, severity=check.severity, status="pass")
     try:
-        if reason := _elsewhere(check, view) or (check.applies(view) if check.applies else ""):
+        if reason := elsewhere or (check.applies(view) if check.applies else ""):
             return replace(passed, status="not-applicable", reason=reason)
         if reason := untold.of(check.needs):
             return replace(passed, status="skip", reason=reason)
@@ -125,11 +152,11 @@ def _filed(finding: Finding, check: Check, scope: str) -> Finding:
     return replace(finding, check=check.id, scope=scope if own else "")
 
 
-def _elsewhere(check: Check, view: Facts) -> str:
-    """Why a check does not concern this machine: it is known to be another platform."""
+def _elsewhere(about: str, view: Facts) -> str:
+    """Why a check of a platform does not concern this machine: it is known to be another."""
     for platform in view.all(Platform):
-        if check.about in platform.absent:
-            return f"this machine has {' and '.join(platform.present) or 'no accelerator'}, not {check.about}"
+        if about in platform.absent:
+            return f"this machine has {' and '.join(platform.present) or 'no accelerator'}, not {about}"
     return ""
 
 
@@ -138,19 +165,23 @@ class _Untold:
 
     def __init__(self, view: Facts, loaded: Loaded) -> None:
         self.view, self.tellers = view, loaded.tellers
-        self.reasons = {one.what: one.reason for one in view.all(Unavailable)}
         self.said: dict[tuple[type[Fact], ...], str] = {(): ""}
 
     def of(self, needs: Iterable[type[Fact]]) -> str:
         """Which of these kinds are not known and why, empty where all are."""
         missing = tuple(kind for kind in needs if self.view.first(kind) is None)
+        reasons = self.view.concluded(_reasons) if missing else {}
         if missing not in self.said:
-            self.said[missing] = self._why(missing)
+            self.said[missing] = self._why(missing, reasons)
         return self.said[missing]
 
-    def _why(self, missing: tuple[type[Fact], ...]) -> str:
+    def _why(self, missing: tuple[type[Fact], ...], reasons: Mapping[str, str]) -> str:
         could = list(dict.fromkeys(key for kind in missing for key in self.tellers.get(kind, ())))
-        why = [f"{key}: {self.reasons[key]}" for key in could if key in self.reasons]
-        silent = [key for key in could if key not in self.reasons]
+        why = [f"{key}: {reasons[key]}" for key in could if key in reasons]
+        silent = [key for key in could if key not in reasons]
         told = "; ".join([*why, f"not seen: {', '.join(silent)}"] if silent else why) or "no probe tells it"
         return f"{' and '.join(kind.__name__ for kind in missing)} not known ({told})"
+
+
+def _reasons(view: Facts) -> dict[str, str]:
+    return {one.what: one.reason for one in view.all(Unavailable)}

@@ -126,12 +126,12 @@ class Broken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Result(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of one check in one scope."""
+    """What became of one check in these scopes, none where the one machine has no name."""
 
     check: str
     severity: Severity
     status: Status
-    scope: str = ""
+    scopes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     fits: tuple[Fits, ...] = ()
     reason: str = ""

@@ -24,7 +24,7 @@ from diag.redact import Known
 from diag.report import SourceKind
 from diag.sources import MEASURE, ONCE, child_of, stages
 from diag.spawn import NEUTRAL, STOPPED, Command, Outcome, run
-from diag.text import printable
+from diag.text import cut, printable
 
 RUNTIMES = ("docker", "podman", "nerdctl")
 HANDS = MEASURE / "inside.py"
@@ -137,7 +137,7 @@ def opened(container: str, deadline: float | None, **options: Any) -> Inside:
 def _said(outcome: Outcome) -> str:
     """The last thing that a runtime said of its failure."""
     lines = [line for line in (outcome.stderr or outcome.stdout).splitlines() if line.strip()]
-    return printable(lines[-1][:SAID]) if lines else f"exit code {outcome.exit_code}"
+    return cut(printable(lines[-1]), SAID) if lines else f"exit code {outcome.exit_code}"
 
 
 def _step(probe: Probe, request: Request = ONCE) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from msgspec import Meta, Struct, convert, field, to_builtins
 from msgspec.structs import asdict, replace
 from packaging.specifiers import SpecifierSet
 
-from diag.capture import QUOTE_CAP
+from diag.capture import HELD_CAP
 from diag.check import Check, RuleKind, Words
 from diag.documents import Document
 from diag.facts import Facts, Origin, Package, Reference, Sighting
 from diag.finding import Confidence, Evidence, Finding, Remedy, Severity
 from diag.symptoms import Symptoms
+from diag.text import cut
 from diag.versions import satisfies
 
 TextKind = Literal[
@@ -169,7 +170,7 @@ def _evidence(shown: Sequence[Sighting], context: Iterable[str]) -> Iterator[Evi
     yield Evidence(says=first.matched, origin=first.origin, times=times, speakers=tuple(speakers))
     for literal in context:
         for line in [line for line in first.near if literal in line.text][:1]:
-            quote = line.text.strip()[:QUOTE_CAP]
+            quote = cut(line.text.strip(), HELD_CAP)
             yield Evidence(says=literal, origin=replace(first.origin, line=line.number, quote=quote))
 
 

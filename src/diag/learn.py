@@ -13,7 +13,7 @@ from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from diag.capture import Capture
-from diag.errors import PASSING
+from diag.errors import PASSING, TimeUp
 from diag.facts import Accelerator, Fact, Facts, How, Reference, Sighting, Unavailable, Vendor
 from diag.finding import Broken
 from diag.plugins import Loaded
@@ -32,10 +32,11 @@ UNSTARTED = ("PermissionError:", "OSError:", "BlockingIOError:")
 
 @dataclass(frozen=True)
 class Learnt:
-    """What the captures told, and which probes broke on them."""
+    """What the captures told, which probes broke on them, and whether the time was over before all were read."""
 
     facts: Facts
     broken: tuple[Broken, ...]
+    stopped: bool = False
 
 
 def learn(captures: Iterable[Capture], loaded: Loaded) -> Learnt:
@@ -48,9 +49,14 @@ def learn(captures: Iterable[Capture], loaded: Loaded) -> Learnt:
             keyed.append(capture)
         else:
             texts.append(capture.bare())
-    told = [fact for capture in keyed for fact in reader.own(capture)]
-    told += reader.pasted(texts, {fact.origin.scope for fact in told} - {""})
-    return Learnt(Facts((*loaded.references, *reader.asked_for(told), *told)), tuple(reader.broken))
+    told: list[Fact] = []
+    stopped = False
+    try:
+        told += (fact for capture in keyed for fact in reader.own(capture))
+        told += reader.pasted(texts, {fact.origin.scope for fact in told} - {""})
+    except TimeUp:
+        stopped = True
+    return Learnt(Facts((*loaded.references, *reader.asked_for(told), *told)), tuple(reader.broken), stopped)
 
 
 def key_of(capture: Capture) -> str:
@@ -72,9 +78,9 @@ class _Reader:
         return capture.kind != "text" and key_of(capture) in self.loaded.probes
 
     def own(self, capture: Capture) -> Iterator[Fact]:
-        """What a probe tells of its own text, and what entries ask about in it; what was asked is no program's word."""
+        """What a probe tells of its own text, and what entries ask about in it unless diag or the user wrote it."""
         yield from self.read(self.loaded.probes[key_of(capture)], capture)
-        if capture.kind != "asked":
+        if capture.kind not in ("asked", "measure"):
             yield from self.sighted(capture, self.loaded.signatures.find(capture.body), ())
 
     def pasted(self, texts: Sequence[Capture], scopes: set[str]) -> Iterator[Fact]:

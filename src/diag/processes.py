@@ -60,6 +60,12 @@ def family(root: int) -> list[int]:
     return found
 
 
+def parent(pid: int) -> int:
+    """The process that started another, or that it was handed to; 0 where the kernel tells none."""
+    task = _task(f"/proc/{pid}/stat")
+    return task.parent if task else 0
+
+
 def awaits_typing(root: int) -> bool:
     """Whether one of them waits for what somebody types at the terminal, which is no stall."""
     if any(map(_reads_terminal, family(root))):

@@ -31,6 +31,7 @@ from diag.finding import (
     Value,
     Waiver,
 )
+from diag.shell import spelled
 from diag.unexplained import Unexplained
 
 SourceKind = Literal["live", "bundle", "paste", "asked", "run"]
@@ -113,7 +114,10 @@ class ReportedFinding(Struct, frozen=True, kw_only=True):
 
 
 class ReportedResult(Struct, frozen=True, kw_only=True):
-    """What became of one check."""
+    """What became of one check on these machines, on all of the report's where none is named.
+
+    `scope` is the name of the machine where it is of one alone, else empty.
+    """
 
     id: str
     title: str
@@ -121,6 +125,7 @@ class ReportedResult(Struct, frozen=True, kw_only=True):
     status: Status
     reason: str
     scope: str
+    scopes: tuple[str, ...]
     seconds: float
 
 
@@ -137,9 +142,9 @@ class ReportedCapture(Struct, frozen=True, kw_only=True):
 class Report(Struct, frozen=True, kw_only=True):
     """The document `diag/report/1`.
 
-    `untouched` are the subjects (`torch`, `network`) that have checks which apply, none of which could be judged;
-    `ignored` the prefixes of rules that the user left out. `unexplained` is what a text consists of in which no cause
-    was found, None where one was.
+    `scopes` are the names of the machines, where they have any; `untouched` the subjects (`torch`, `network`) that have
+    checks which apply, none of which could be judged; `ignored` the prefixes of rules that the user left out.
+    `unexplained` is what a text consists of in which no cause was found, None where one was.
     """
 
     schema_: Literal["diag/report/1"] = field(default="diag/report/1", name="schema")
@@ -151,6 +156,7 @@ class Report(Struct, frozen=True, kw_only=True):
     incomplete: tuple[str, ...] = ()
     untouched: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
     machine: tuple[MachineRow, ...] = ()
     unexplained: Unexplained | None = None
     findings: tuple[ReportedFinding, ...] = ()
@@ -166,8 +172,9 @@ class Report(Struct, frozen=True, kw_only=True):
         return convert(self.facts.get("MatrixVerdict", []), list[MatrixVerdict])
 
     def count(self, status: Status) -> int:
-        """How many results have this status."""
-        return sum(result.status == status for result in self.results)
+        """How many results have this status, those of each machine by themselves."""
+        every = len(self.scopes) or 1
+        return sum(len(result.scopes) or every for result in self.results if result.status == status)
 
     def exit_code(self, fail_on: FailOn = "error") -> int:
         """1 with a finding at or above `fail_on`, else 4 where incomplete, else 0."""
@@ -201,6 +208,7 @@ class Judged:
 def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **circumstances: Any) -> Report:
     """The finished document in one language; `circumstances` are `tool`, `command` and `source`."""
     ordered = ranked(judged.results, checks)
+    scopes = tuple(filter(None, judged.facts.scopes()))
     found = {finding.check for finding in ordered}
     reported = [
         replace(_finding(one, found, checks[one.check], language), waiver=_waiver(one, judged)) for one in ordered
@@ -216,7 +224,8 @@ def assemble(judged: Judged, checks: Mapping[str, Check], *, language: str, **ci
         machine=tuple(judged.machine),
         findings=findings,
         unexplained=judged.unexplained,
-        results=tuple(_result(result, checks[result.check], language) for result in judged.results),
+        scopes=scopes,
+        results=tuple(_result(result, checks[result.check], language, scopes) for result in judged.results),
         facts=_facts(judged.facts),
         captures=tuple(_capture(one, judged.digests) for one in judged.captures),
         broken=tuple(judged.broken),
@@ -302,7 +311,7 @@ def _finding(finding: Finding, found: set[str], check: Check, language: str) -> 
         evidence=tuple(_cited(finding)),
         remedies=tuple(_remedies(check, finding, language)),
         related=tuple(id for id in check.explains if id in found),
-        values=finding.values,
+        values={name: str(value) if isinstance(value, str) else value for name, value in finding.values.items()},
         fingerprint=finding.fingerprint,
     )
 
@@ -332,14 +341,14 @@ def _remedies(check: Check, finding: Finding, language: str) -> Iterable[Reporte
     for remedy in check.remedies_for(finding):
         yield ReportedRemedy(
             title=filled(remedy.title.get(language) or remedy.title["en"], finding.values),
-            commands=tuple(filled(command, finding.values) for command in remedy.commands),
+            commands=tuple(str(spelled(command, finding.values)) for command in remedy.commands),
             safety=remedy.safety,
-            verify=filled(remedy.verify, finding.values),
+            verify=str(spelled(remedy.verify, finding.values)),
             source=remedy.source,
         )
 
 
-def _result(result: Result, check: Check, language: str) -> ReportedResult:
+def _result(result: Result, check: Check, language: str, scopes: Sequence[str]) -> ReportedResult:
     values = result.findings[0].values if result.findings else {}
     return ReportedResult(
         id=result.check,
@@ -347,7 +356,8 @@ def _result(result: Result, check: Check, language: str) -> ReportedResult:
         severity=result.severity,
         status=result.status,
         reason=result.reason,
-        scope=result.scope,
+        scope=result.scopes[0] if len(result.scopes) == 1 else "",
+        scopes=result.scopes if len(result.scopes) < len(scopes) else (),
         seconds=round(result.seconds, 6),
     )
 

@@ -20,10 +20,14 @@ from msgspec import DecodeError, ValidationError, msgpack
 
 from diag import cache
 from diag.capture import Body, Held
-from diag.text import LINE_CAP, LINE_PIECES, Block, Line, between, broken, pieces
+from diag.text import LINE_CAP, LINE_PIECES, Block, Line, apart, broken, pieces
 
 HITS_CAP = 5_000
 """Lines kept for one literal: the first ones, since causes come before consequences."""
+KEPT_CAP = 32 * 2**20
+"""Characters of all lines kept of a text; when there are more, a literal gets but a few lines, and they are cut."""
+FEW, CUT = 24, 4_096
+"""Lines of a literal, and characters of a line, that are kept of a text when there are many lines."""
 WASTED_CAP = 20_000
 """Hits of literals that have all their lines after which the search goes on without them."""
 SHORT = 5
@@ -73,22 +77,25 @@ class Scanned(NamedTuple):
         waiting = sorted(set(spans), reverse=True)
         opened: list[Span] = []
         found: dict[Span, list[Line]] = {}
+        before = 0
         for part in self.parts:
             while waiting and waiting[-1].first <= part.last:
                 opened.append(waiting.pop())
             opened = [span for span in opened if span.last >= part.first]
             if opened:
-                lines = _Lines(self.body, part)
+                lines = _Lines(self.body, part, before)
                 for span in opened:
                     found.setdefault(span, []).extend(lines.of(span))
+            # A part of one line is followed by the rest of it.
+            before = before + 1 + part.block.size // LINE_CAP if part.first == part.last else 0
         return {span: lines for span, lines in found.items() if lines}
 
 
 class _Lines:
-    """The lines of a part, each made a string when it is first asked for."""
+    """The lines of a part, each made a string when first asked for; `before` pieces of the first stand earlier."""
 
-    def __init__(self, body: Body, part: Part) -> None:
-        self.raw = body.block(part.block).split(b"\n")
+    def __init__(self, body: Body, part: Part, before: int) -> None:
+        self.raw, self.before = body.block(part.block).split(b"\n"), before
         self.first, self.shown = part.first, body.shown
         self.made: dict[int, list[Line]] = {}
 
@@ -102,7 +109,8 @@ class _Lines:
     def _pieces(self, place: int) -> Iterator[Line]:
         # Behind the last line feed begins a line of the next part, or the empty one that ends a text.
         if self.raw[place] or place + 1 < len(self.raw):
-            yield from islice(pieces(self.first + place, self.raw[place], self.shown), LINE_PIECES)
+            most = LINE_PIECES if place else max(0, LINE_PIECES - self.before)
+            yield from islice(pieces(self.first + place, self.raw[place], self.shown), most)
 
 
 class Signatures:
@@ -183,7 +191,8 @@ class _Search:
         self.literals, self.databases = literals, list(databases)
         self.lines: dict[int, list[Line]] = {}
         self.full: set[int] = set()
-        self.wasted = 0
+        self.wasted = self.held = 0
+        self.most, self.cap = HITS_CAP, LINE_CAP
 
     def block(self, block: bytes, number: int, shown: Callable[[bytes], str]) -> int:
         """Search a block whose first line has this number; the number of the line it ends in."""
@@ -194,7 +203,7 @@ class _Search:
         counted = 0
         for end, id in sorted(ends):
             lines = self.lines.setdefault(id, [])
-            if len(lines) >= HITS_CAP:
+            if len(lines) >= self.most:
                 self.wasted += 1
                 self.full.add(id)
                 continue
@@ -203,11 +212,14 @@ class _Search:
                 behind = len(block) if behind < 0 else behind
                 number, counted = number + block.count(b"\n", counted, start), start
                 # Of a longer line than that, another hit is another piece.
-                start = between(block, max(start, end - LINE_CAP // 2))
-                behind = between(block, min(behind, start + LINE_CAP))
+                start = apart(block, middle) if (middle := end - self.cap // 2) > start else start
+                behind = apart(block, start + self.cap) if start + self.cap < behind else behind
                 line = Line(number, shown(block[start:behind]))
+                self.held += behind - start
             if not lines or lines[-1] is not line:
                 lines.append(line)
+        if self.held > KEPT_CAP:
+            self.most, self.cap = FEW, CUT
         if self.wasted > WASTED_CAP:
             self._anew()
         return number + block.count(b"\n", counted)
@@ -221,6 +233,6 @@ class _Search:
         borders = (0, sum(len(one) < SHORT for one in self.literals), len(self.literals))
         for place, (first, end) in enumerate(pairwise(borders)):
             if self.databases[place] and any(first <= id < end for id in self.full):
-                left = (id for id in range(first, end) if len(self.lines.get(id, ())) < HITS_CAP)
+                left = (id for id in range(first, end) if len(self.lines.get(id, ())) < self.most)
                 self.databases[place] = _compiled(self.literals, left)
         self.wasted, self.full = 0, set()

@@ -12,7 +12,7 @@ from diag.finding import Finding, Result
 from diag.plugins import Loaded
 from diag.sources import Paste
 
-FIELD = re.compile(r"\{[a-z_]+\}")
+FIELD = re.compile(r"\{[a-z_]+(?:\.[a-z]+)?\}")
 
 
 def verdicts(check: Check, text: str, loaded: Loaded) -> list[Result]:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from diag.capture import QUOTE_CAP, Capture
+from diag.capture import HELD_CAP, QUOTE_CAP, Capture
 from diag.check import Check
 from diag.facts import Origin, Sighting
 from diag.scan import Scanned, Span
 from diag.scopes import Told
 from diag.symptoms import Match, Symptoms
-from diag.text import Line, speaker
+from diag.text import Line, cut, speaker
 
 SHAPES_CAP = 24
 """Different things said that are told for one rule."""
@@ -45,14 +45,14 @@ def sightings(capture: Capture, scanned: Scanned, checks: Iterable[Check], told:
                 for line, says, values in alike.lines:
                     span = Span(max(1, line.number - within), line.number + within)
                     wanted.setdefault((check.id, line.number), (span, line, says, values, alike))
-    cut = scanned.cut(span for span, *_ in wanted.values())
+    around = scanned.cut(span for span, *_ in wanted.values())
     for (rule, number), (span, line, says, values, alike) in sorted(wanted.items(), key=lambda one: one[0][1]):
         scope = next((one.scope for one in reversed(told) if one.first <= number), capture.scope)
         yield Sighting(
-            origin=Origin(capture=capture.key, line=number, quote=line.text.strip()[:QUOTE_CAP], scope=scope),
+            origin=Origin(capture=capture.key, line=number, quote=cut(line.text.strip(), HELD_CAP), scope=scope),
             rule=rule,
-            matched=says[:QUOTE_CAP],
-            near=tuple(_near(cut.get(span, ()), line)),
+            matched=cut(says, QUOTE_CAP),
+            near=tuple(_near(around.get(span, ()), line)),
             values=values,
             times=alike.times if alike.lines[0][0] is line else 0,
             speakers=tuple(sorted(alike.speakers)),

@@ -7,40 +7,38 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import tarfile
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import IO, Protocol
 
 from diag import text
-from diag.capture import Body, Capture, Held, InFile
+from diag.capture import Body, Capture, InFile
 from diag.errors import DiagError
+from diag.finding import Broken
 from diag.probe import COSTS, Cost, Probe, Request
+from diag.reading import Bound, Kept, Until, pieces
 from diag.redact import NOTHING_KNOWN, Known
 from diag.report import SourceKind
 from diag.spawn import Children, Command, Outcome, run
-from diag.text import Block, Line
 
 MEASURE = Path(__file__).resolve().parent / "measure"
 FILE_CAP = 4 * 2**20
 """Bytes kept of a file that a probe reads."""
-STDIN_HELD = 64 * 2**20
-"""Bytes of standard input held in memory."""
-STDIN_CAP = 8 * 2**30
-"""Bytes of standard input read at most."""
+START = 8192
+"""Bytes by which it is told what something is."""
 ONCE = Request(())
 SHORT = 5.0
 """Seconds that the children which only read files have together; what they do not answer is asked one by one."""
 QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 """What keeps a measuring child from leaving compiled files in the environment that it examines."""
-LINES_BETWEEN_LOOKS = 1_000
 REPORT = b'"schema": "diag/report/'
-ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
+TOO_LONG = "there was no room to keep all of it: the rest was not read"
+PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
+"""How archives and packed files begin, but for .tar."""
 
 
 class Source(Protocol):
@@ -204,6 +202,7 @@ class Paste:
 
     name: str
     body: Body
+    bound: Bound = field(default_factory=Bound)
     kind: SourceKind = "paste"
     known: Known = NOTHING_KNOWN
 
@@ -214,44 +213,12 @@ class Paste:
     @property
     def stopped(self) -> bool:
         """Whether the time bound was reached before the whole text was read."""
-        return isinstance(self.body, Bounded) and self.body.stopped
+        return self.bound.stopped
 
-
-class Bounded:
-    """A body that ends at a time bound, and says so."""
-
-    def __init__(self, body: Body, deadline: float) -> None:
-        self.body, self.first, self.deadline, self.stopped = body, body.first, deadline, False
-
-    def block(self, block: Block) -> bytes:
-        """The text of a block."""
-        return self.body.block(block)
-
-    def blocks(self) -> Iterator[Block]:
-        """The blocks that can be read before the bound."""
-        for block in self.body.blocks():
-            if self._over():
-                return
-            yield block
-
-    def lines(self) -> Iterator[Line]:
-        """The lines that can be read before the bound."""
-        for number, line in enumerate(self.body.lines()):
-            if number % LINES_BETWEEN_LOOKS == 0 and self._over():
-                return
-            yield line
-
-    def shown(self, line: bytes) -> str:
-        """The line as the body shows it."""
-        return self.body.shown(line)
-
-    def sha256(self) -> str:
-        """Digest of the text as far as it can be read."""
-        return self.body.sha256()
-
-    def _over(self) -> bool:
-        self.stopped |= time.monotonic() > self.deadline
-        return self.stopped
+    @property
+    def broken(self) -> tuple[Broken, ...]:
+        """What of it was not read, but for the time bound."""
+        return (Broken(where=self.name, error=TOO_LONG),) if self.bound.full else ()
 
 
 @dataclass(frozen=True)
@@ -287,69 +254,56 @@ class Attended:
 
 
 def paste(path: Path, name: str = "", deadline: float | None = None) -> Paste:
-    """The text in a file, read up to a time bound; what is no regular file can be read but once."""
+    """The text in a file, read up to a time bound."""
     name = name or text.printable(path.name)
+    bound = Bound(deadline)
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            with path.open("rb") as stream:
-                return piped(stream, deadline, name)
         with path.open("rb") as file:
-            start = file.read(8192)
+            _, encoding = _encoding(file.read(START), str(path))
+        if encoding != "utf-8":
+            return spoken(Kept.of(path.open("rb"), deadline), name)
     except OSError as error:
         raise DiagError(f"cannot read {path}: {error.strerror or error}") from error
-    if REPORT in start[:200]:
-        raise DiagError(f"{path} is a report that diag wrote: diag render {path}")
-    if text.is_binary(start):
-        raise DiagError(f"{path} is neither a text nor a bundle")
-    mark, encoding = text.encoding_of(start[: text.MARK_BYTES])
-    if encoding == "utf-8":
-        return Paste(name, bounded(InFile(lambda: path.open("rb", buffering=0)), deadline))
-    with path.open("rb") as file:
-        file.seek(mark)
-        return Paste(name, bounded(_held_open(_spooled(text.utf8(file, encoding), name)), deadline))
+    return Paste(name, InFile(lambda: _until(path, bound)), bound)
 
 
-def bounded(body: Body, deadline: float | None) -> Body:
-    """A body that ends at the time bound, where there is one."""
-    return body if deadline is None else Bounded(body, deadline)
-
-
-def is_archive(path: Path) -> bool:
-    """Whether a regular file begins like an archive."""
-    if not path.is_file():
-        return False
-    try:
-        with path.open("rb") as file:
-            return file.read(6).startswith(ARCHIVES)
-    except OSError:
-        return False
+@contextmanager
+def _until(path: Path, bound: Bound) -> Iterator[Until]:
+    with path.open("rb", buffering=0) as file:
+        yield Until(file, bound)
 
 
 def piped(stream: IO[bytes], deadline: float | None = None, name: str = "stdin") -> Paste:
-    """The text on a stream that can be read only once; what is too long to hold waits in an unnamed file."""
-    start = stream.read(STDIN_HELD + 1)
-    if len(start) <= STDIN_HELD:
-        return Paste(name, bounded(Held(text.decode(start)), deadline))
-    mark, encoding = text.encoding_of(start[: text.MARK_BYTES])
-    spool = _spooled(chain((start,), iter(lambda: stream.read(text.BLOCK), b"")), name)
+    """The text on a stream that can be read only once."""
+    return spoken(Kept.of(stream, deadline), name)
+
+
+def spoken(kept: Kept, name: str) -> Paste:
+    """The text of what can be read but once; it is read as it is searched."""
+    mark, encoding = _encoding(kept.start(START), name)
     if encoding != "utf-8":
-        spool.seek(mark)
-        spool = _spooled(text.utf8(spool, encoding), name)
-    return Paste(name, bounded(_held_open(spool), deadline))
+        kept.seek(mark)
+        kept = Kept(text.utf8(pieces(kept), encoding), kept.bound)
+    return Paste(name, InFile(lambda: nullcontext(kept)), kept.bound)
 
 
-def _held_open(file: IO[bytes]) -> InFile:
-    """The text in a file without a name, which lasts as long as the body; two readers at a time disturb each other."""
-    body = InFile(lambda: nullcontext(file))
-    weakref.finalize(body, file.close)
-    return body
+def _encoding(start: bytes, name: str) -> tuple[int, str]:
+    """The length of the mark at the start of a text, and its encoding; what is no text is a `DiagError`."""
+    if REPORT in start[:200]:
+        raise DiagError(f"{name} is a report that diag wrote: diag render {name}")
+    if text.is_binary(start):
+        raise DiagError(f"{name} is neither a text nor a bundle")
+    return text.encoding_of(start)
 
 
-def _spooled(pieces: Iterable[bytes], name: str) -> IO[bytes]:
-    """A text of UTF-8 that can be read but once, in an unnamed file."""
-    spool = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the body)
-    for piece in pieces:
-        spool.write(piece)
-        if spool.tell() > STDIN_CAP:
-            raise DiagError(f"{name} is longer than {STDIN_CAP >> 30} GiB: give it as a file")
-    return spool
+def is_archive(start: bytes) -> bool:
+    """Whether what begins so is packed, or an archive."""
+    return start.startswith(PACKED) or is_tar(start)
+
+
+def is_tar(start: bytes) -> bool:
+    """Whether what begins so is a .tar: the sum in its first header is right, whatever it is called."""
+    try:
+        return bool(tarfile.TarInfo.frombuf(start[:512], "utf-8", "surrogateescape").name)
+    except tarfile.HeaderError:
+        return False

@@ -34,7 +34,7 @@ STANDIN = r"<[a-z]+-[0-9a-f]{8,64}>"
 # How addresses and their kin are written; what is written so need not be one (`is_version`, `no_ipv6`).
 _HEX = "[0-9a-fA-F]"
 IPV6 = (
-    r"(?P<ipv6>[23f0:](?:(?<![\w:.].)|(?<=gids.))[0-9a-f]{0,3}:(?=[0-9a-f:]{0,36}:)[0-9a-f:]{0,37}(?:[0-9a-f]|::))"
+    r"(?P<ipv6>[23f0:](?:(?<![\w:.].)|(?<=gids.)|(?<=[g-z]:.)|(?<=[g-z][0-9a-f]:.)|(?<=[g-z][0-9a-f][0-9a-f]:.))[0-9a-f]{0,3}:(?=[0-9a-f:]{0,36}:)[0-9a-f:]{0,37}(?:[0-9a-f]|::))"
     r"(?![0-9a-z_]|:[0-9a-f:])"
 )
 IPV4 = (

@@ -31,6 +31,7 @@ from diag.facts import (
     devices,
 )
 from diag.report import MachineRow
+from diag.text import cut
 
 Words = Mapping[str, str]
 
@@ -177,7 +178,7 @@ def _accelerators(facts: Facts, words: Words) -> Iterator[str]:
         untold = [one for one in facts.all(Unavailable) if "Accelerator" in one.tells]
         failed = next((one for one in untold if one.how in ("failed", "unstarted")), None)
         if failed:
-            yield words["not known"].format(why=f"{failed.what}: {failed.reason[:REASON_CAP]}")
+            yield words["not known"].format(why=f"{failed.what}: {cut(failed.reason, REASON_CAP)}")
         elif untold:
             yield words["none seen"]
 
@@ -241,7 +242,7 @@ def _launch(facts: Facts, words: Words) -> Iterator[str]:
     for one in facts.all(LaunchArguments):
         flags = (f"--{name} {value}".strip() for name, value in one.flags if value != one.model)
         line = " ".join(filter(None, (one.engine, one.subcommand, one.model, *flags)))
-        yield line if len(line) <= LAUNCH_CAP else f"{line[:LAUNCH_CAP]}…"
+        yield cut(line, LAUNCH_CAP)
         if one.unknown:
             yield words["unknown flags"].format(flags=", ".join(f"--{name}" for name in one.unknown))
 

@@ -10,8 +10,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from itertools import islice
-from typing import IO, Any, NamedTuple, cast
+from itertools import chain, islice
+from typing import Any, NamedTuple, cast
+
+from diag.reading import Raw
 
 LINE_CAP = 64 * 1024
 """Characters after which a line without an end is handed on in pieces of the same number."""
@@ -21,9 +23,17 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b
 
 ANSI_BYTES = re.compile(ANSI.pattern.encode())
 
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 """Characters that no text needs and that hide or turn what stands beside them: control characters but tab, line feed
-and carriage return; soft hyphens, zero-width characters and marks of direction."""
+and carriage return; soft hyphens, zero-width characters, marks of direction, and ends of lines that only some see."""
+ORDER = re.compile(r"#(?=#(?:vso)?\[)")
+ORDERS = re.compile(rf"^[ \t]*:(?=:)|{ORDER.pattern}", re.MULTILINE)
+"""What a runner of a pipeline takes for an order in the output of a program: `::error::`, `##[error]`, `##vso[`."""
+HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of characters that stand for no byte of a name."""
 TYPESET = {
     "\u00a0": " ",
     "\u2007": " ",
@@ -42,15 +52,25 @@ BLOCK = 2**18
 """Bytes of a block that is read and searched at a time."""
 CHARACTER = 4
 """Bytes of the longest character in UTF-8."""
+WORDS = 1024
+"""Bytes in which the border between two words is looked for."""
 LINE_PIECES = 128
 """Pieces after which the rest of a line without an end is passed over: eight million characters."""
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-MARK_BYTES = 4
+"""Byte-order marks; that of UTF-32 begins like that of UTF-16."""
+UNTOLD = 2**13
+"""Bytes by which an encoding without a mark is told."""
+NO_TEXT = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b"))
+"""Bytes of control characters that no terminal is sent."""
+FEW = 25
+"""Control characters that a text may hold, by mistake or damage, whatever its length."""
 
 
 class Line(NamedTuple):
@@ -78,6 +98,10 @@ class _Expression:
         return found
 
 
+WHOLE = re.compile(r"(.*)(?:[^!-~]|[\"',;&|(){}\[\]<>])", re.DOTALL)
+"""The words of a text that something stands behind."""
+APART = re.compile(rb"(?<!\S)(?!-)\S{0,255}[^\s:=]\s+(?=\S)")
+"""A word, and the blank behind it, that names nothing of what follows, as `--flag` and `key:` do."""
 SPEAKER = re.compile(
     r"^.{0,120}?(?:"
     r"\((?P<process>[A-Za-z]\w{0,40}(?: rank=\d{1,5})?) pid=\d{1,9}[^()]{0,60}\)"
@@ -170,26 +194,65 @@ def untypeset(text: str) -> str:
     return text if text.isascii() else text.translate(_TYPESET)
 
 
+def in_one_line(text: str) -> str:
+    """The text without what hides, turns or ends a line."""
+    return " ".join(plain(text).splitlines())
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, at most so many characters and an ellipsis, that ends between words.
+
+    Half a secret would be recognised as none.
+    """
+    if len(text) <= most:
+        return text
+    found = WHOLE.match(text[: most + 1])
+    return f"{found[1].rstrip()} …".lstrip() if found else "…"
+
+
+def inert(text: str) -> str:
+    """The text with a blank where a line of it would be an order to the runner of a pipeline."""
+    return ORDERS.sub(r"\g<0> ", text)
+
+
 def printable(name: str) -> str:
-    """A name of the file system in one line of characters that can be written anywhere."""
-    raw = name.encode("utf-8", "surrogateescape")
-    return plain(" ".join(raw.decode("utf-8", "backslashreplace").split()))
+    """A name of the file system, or what names one, in one line of characters that can be written anywhere."""
+    raw = HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", name).encode("utf-8", "surrogateescape")
+    return " ".join(plain(raw.decode("utf-8", "backslashreplace")).split())
 
 
 def decode(raw: bytes) -> str:
+    """The characters of raw bytes as programs print them."""
+    return untypeset(characters(raw))
+
+
+def characters(raw: bytes) -> str:
     """The characters of raw bytes; what is not valid is written as a backslash escape, never raised."""
-    mark, encoding = encoding_of(raw[:MARK_BYTES])
-    return untypeset(plain(raw[mark:].decode(encoding, "backslashreplace"))).replace("\r\n", "\n")
+    mark, encoding = encoding_of(raw)
+    return plain(raw[mark:].decode(encoding, "backslashreplace")).replace("\r\n", "\n")
 
 
 def encoding_of(start: bytes) -> tuple[int, str]:
-    """Length of the byte-order mark at the start of a text and the encoding it names, UTF-8 without one."""
-    return next(((len(mark), name) for mark, name in MARKS if start.startswith(mark)), (0, "utf-8"))
+    """Length of the byte-order mark at the start of a text and the encoding: the one it names, or that is told.
+
+    Without a mark it is UTF-16 where every other byte is mostly zero and none of the others is, else UTF-8.
+    """
+    for mark, name in MARKS:
+        if start.startswith(mark):
+            return len(mark), name
+    sides = start[:UNTOLD:2], start[1:UNTOLD:2]
+    zeros = [side.count(0) * 2 > len(side) for side in sides]
+    for place, name in enumerate(("utf-16-be", "utf-16-le")):
+        if zeros[place] and not sides[1 - place].count(0):
+            return 0, name
+    return 0, "utf-8"
 
 
 def is_binary(start: bytes) -> bool:
-    """Whether what begins so is no text: more than one byte in a hundred is none of a character."""
-    return start.count(0) * 100 > len(start) and encoding_of(start[:MARK_BYTES])[1] == "utf-8"
+    """Whether what begins so is no text: one byte in a hundred is zero, or one in twenty is that of no character."""
+    other = len(start) - len(start.translate(None, NO_TEXT))
+    unlike = start.count(0) * 100 > len(start) or other > max(FEW, len(start) // 20)
+    return unlike and encoding_of(start)[1] == "utf-8"
 
 
 def split(text: str, first: int = 1) -> Iterator[Line]:
@@ -227,7 +290,7 @@ class Block(NamedTuple):
     text: bytes
 
 
-def read(source: IO[bytes]) -> Iterator[Block]:
+def read(source: Raw) -> Iterator[Block]:
     """A stream of UTF-8 in blocks of whole lines, without terminal sequences; a longer line comes in several."""
     source.seek(0)
     rest = source.read(len(codecs.BOM_UTF8))
@@ -242,17 +305,18 @@ def read(source: IO[bytes]) -> Iterator[Block]:
         yield Block(at, len(rest), _clean(rest))
 
 
-def reread(source: IO[bytes], block: Block) -> bytes:
+def reread(source: Raw, block: Block) -> bytes:
     """The text of a block once more."""
     source.seek(block.at)
     return _clean(source.read(block.size))
 
 
-def utf8(source: IO[bytes], encoding: str) -> Iterator[bytes]:
-    """A stream of another encoding as UTF-8, piece by piece."""
+def utf8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """A text of another encoding as UTF-8, piece by piece."""
     decode = codecs.getincrementaldecoder(encoding)("backslashreplace").decode
-    for piece in iter(lambda: source.read(BLOCK), b""):
-        yield decode(piece).encode("utf-8", "surrogatepass")
+    for piece in chain(pieces, (None,)):
+        if made := decode(piece or b"", final=piece is None):
+            yield made.encode("utf-8", "surrogatepass")
 
 
 def _clean(block: bytes) -> bytes:
@@ -281,7 +345,16 @@ def lines(blocks: Iterable[Block], show: Callable[[bytes], str]) -> Iterator[Lin
 def pieces(number: int, line: bytes, show: Callable[[bytes], str]) -> Iterator[Line]:
     """A line in pieces that are not too long, mostly one."""
     for at in range(0, len(line) or 1, LINE_CAP):
-        yield Line(number, show(line[between(line, at) : between(line, at + LINE_CAP)]))
+        yield Line(number, show(line[apart(line, at) : apart(line, at + LINE_CAP)]))
+
+
+def apart(raw: bytes, at: int) -> int:
+    """The place at or shortly before `at` where words begin of which none before tells what they are."""
+    if 0 < at < len(raw):
+        begin = max(0, at - WORDS)
+        ends = [found.end() for found in APART.finditer(raw, begin, at) if found.start() > begin]
+        return ends[-1] if ends else between(raw, at)
+    return at
 
 
 def between(raw: bytes, at: int) -> int:

@@ -109,7 +109,7 @@ def test_a_host_may_be_called_like_a_word_of_the_report(tmp_path, host):
     shown = (f"[root@{name} ~]# nvidia-smi\nbash: nvidia-smi: command not found\n" for name in (host, "other77"))
     report = examine(tmp_path, "".join(shown) + FOUR + ENV.replace("12.1", "13.0").replace("True", "False"))
     assert {one["id"] for one in report["results"]} >= {"nvidia/driver-behind-runtime", "torch/missing"}
-    assert all(one["scope"] != host for one in report["results"])
+    assert all(host not in one["scopes"] for one in (report, *report["results"]))
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,25 @@
 """`diag explain` as a support engineer types it, on a laptop that has no torch and may be no Linux."""
 
+import bz2
 import gzip
+import io
 import json
+import lzma
 import os
 import subprocess
 import sys
+import tarfile
+import time
+import zipfile
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 REPORTS = Path(__file__).resolve().parents[1] / "reports"
 DIAG = (sys.executable, "-c", "from diag.cli import main; main()")
-KNOWN = (REPORTS / "nccl-shm-extend-k8s.txt").read_text()
+SEGMENT = REPORTS / "nccl-shm-extend-k8s.txt"
+KNOWN = SEGMENT.read_text()
 UNKNOWN = "INFO all is well\nERROR 09-24 20:59:58 [core.py:79] frobnicator exploded on 10.20.30.40: code 77\n"
 WRAPPER = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"
 LAPTOP = """
@@ -35,10 +43,12 @@ main()
 """
 
 
-def explain(*arguments: object, stdin: str = "", program: tuple[str, ...] = DIAG) -> subprocess.CompletedProcess:
+def explain(
+    *arguments: object, stdin: str | bytes = "", program: tuple[str, ...] = DIAG
+) -> subprocess.CompletedProcess:
     return subprocess.run(
         (*program, "explain", *map(str, arguments)),
-        input=stdin.encode(),
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
         capture_output=True,
         timeout=120,
         env={**os.environ, "COLUMNS": "200"},
@@ -110,6 +120,106 @@ def test_archives_and_several_files(tmp_path):
     }
 
 
+def tarred(**members: bytes) -> bytes:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as file:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            file.addfile(member, io.BytesIO(content))
+    return raw.getvalue()
+
+
+def zipped(**members: bytes) -> bytes:
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return raw.getvalue()
+
+
+KEPT, ZIPPED = (pack(**{"node1.log": KNOWN.encode()}) for pack in (tarred, zipped))
+
+
+@pytest.mark.parametrize(
+    "raw", [KEPT, gzip.compress(KEPT), bz2.compress(KEPT), lzma.compress(KEPT), gzip.compress(KNOWN.encode()), ZIPPED]
+)
+def test_an_archive_is_one_whatever_it_is_called_and_whoever_hands_it_over(raw, tmp_path):
+    (tmp_path / "logs").write_bytes(raw)
+    for done in (explain(tmp_path / "logs"), explain("-", stdin=raw)):
+        assert b"host/nccl-segment-no-space" in done.stdout
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_log_archive_with_a_manifest_of_its_own_is_no_bundle(tmp_path):
+    (tmp_path / "x.tar").write_bytes(tarred(**{"manifest.json": b'{"name": "app"}', "a.log": KNOWN.encode()}))
+    assert document(tmp_path / "x.tar")["findings"][0]["evidence"][0]["capture"] == "a.log"
+
+
+def test_what_could_not_be_read_of_an_archive_is_told(tmp_path):
+    (tmp_path / "x.tar").write_bytes(tarred(**{"a.log": KNOWN.encode(), "b.gz": gzip.compress(b"x")}))
+    done = explain(tmp_path / "x.tar")
+    assert done.returncode == 4
+    assert b"b.gz: it is an archive itself" in done.stdout
+
+
+def test_of_a_stream_without_end_the_findings_are_told_in_time():
+    endless = subprocess.Popen(("sh", "-c", 'cat "$0"; yes', str(SEGMENT)), stdout=subprocess.PIPE)
+    done = subprocess.run(
+        (*DIAG, "explain", "-", "--timeout", "3"), stdin=endless.stdout, capture_output=True, timeout=60
+    )
+    endless.stdout.close()
+    endless.wait()
+    assert (done.returncode, done.stderr) == (4, b"")
+    assert b"host/nccl-segment-no-space" in done.stdout
+    assert b"before all of stdin was read" in done.stdout
+
+
+@pytest.mark.parametrize("command", [("explain", str(SEGMENT)), ("checks", "list"), ("--help",)])
+def test_a_reader_that_has_gone_ends_it_quietly(command):
+    end, start = os.pipe()
+    os.close(end)
+    with open(start, "wb") as gone:
+        done = subprocess.run((*DIAG, *command), stdout=gone, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def thousand(path: Path) -> Path:
+    logs = [one.read_bytes() for one in sorted(REPORTS.glob("*.txt"))]
+    path.write_bytes(gzip.compress(tarred(**{f"{n}.log": logs[n % len(logs)] + b"\n%d" % n for n in range(1000)})))
+    return path
+
+
+def endless(path: Path) -> Path:
+    path.write_text("".join(f"RuntimeError: CUDA error: an illegal memory access {n} x " for n in range(4_000_000)))
+    return path
+
+
+def messages(path: Path) -> Path:
+    lines = [line for one in sorted(REPORTS.glob("*.txt")) for line in one.read_text().splitlines() if "rror" in line]
+    path.write_text("".join(f"{line} {n}\n" for n, line in zip(range(600_000), cycle(lines))))
+    return path
+
+
+LONG = {"a thousand logs": thousand, "a line without end": endless, "known messages alone": messages}
+PEAK = """
+import atexit, re, sys
+atexit.register(lambda: sys.stderr.write(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]))
+from diag.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif("DIAG_EXAMPLES" not in os.environ, reason="make soak")
+@pytest.mark.parametrize("name", ["a thousand logs", "a line without end", "known messages alone"])
+def test_memory_and_time_do_not_grow_with_the_text(name, tmp_path):
+    path = LONG[name](tmp_path / "text")
+    start = time.monotonic()
+    done = explain(path, program=(sys.executable, "-c", PEAK))
+    assert time.monotonic() - start < 100
+    assert int(done.stderr) < 300 * 1024
+
+
 @pytest.mark.parametrize(("arguments", "says"), [((), "Missing argument"), (("/no/such",), "cannot read /no/such")])
 def test_bad_input_is_one_line(arguments, says):
     done = explain(*arguments)
@@ -163,7 +273,20 @@ def test_a_new_entry_is_written_once_and_linted(tmp_path):
     path.write_text(text)
     done = run("lint", path)
     assert (done.returncode, done.stdout) == (0, "1 entries, 0 complaints\n")
-    assert run("lint", path, tmp_path / "absent.yaml").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("new", "host/nccl-segment-no-space"), "host/nccl-segment-no-space is a rule already"),
+        (("show", "nope"), "no entry 'nope' (diag kb list)"),
+        (("lint", "absent.yaml"), "absent.yaml is no entry"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, says, tmp_path):
+    done = run(*arguments)
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
+    assert says in done.stderr
 
 
 @pytest.mark.parametrize(("form", "language"), [("terminal", "en"), ("markdown", "zh")])

@@ -213,3 +213,30 @@ def test_what_was_typed_is_not_taken_for_what_was_said() -> None:
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.count("memory/sampler-warm-up-exhausted") == 1
     assert "evidence: stderr:1: RuntimeError" in done.stderr
+
+
+def test_a_script_that_names_no_interpreter_is_the_shells(tmp_path: Path) -> None:
+    script, binary = tmp_path / "script", tmp_path / "binary"
+    script.write_text('echo "$1"; exit 3\n')
+    binary.write_bytes(b"\0\1\2")
+    for path in (script, binary):
+        path.chmod(0o755)
+    done = subprocess.run([*DIAG, str(script), "a b"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "a b\n")
+    assert subprocess.run([*DIAG, str(binary)], capture_output=True).returncode == 126
+
+
+def test_what_diag_cannot_write_is_not_the_commands_riddle() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*DIAG, "yes"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.stderr == "diag: stdout: No space left on device\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGABRT])
+def test_a_signal_that_would_end_diag_is_the_commands(number: int) -> None:
+    with subprocess.Popen(
+        [*DIAG, "sh", "-c", f"trap 'echo came; exit 5' {int(number)}; echo up; sleep 9 & wait"], stdout=-1
+    ) as ran:
+        assert ran.stdout.readline() == b"up\n"
+        ran.send_signal(number)
+        assert (ran.stdout.readline(), ran.wait(9)) == (b"came\n", 5)

@@ -74,7 +74,7 @@ def _alone(id: str, text: str) -> Examination:
 def verdicts(examination: Examination) -> list[tuple[Any, ...]]:
     """The results without what differs from run to run: times, and the name of the text."""
     return [
-        (one.check, one.status, one.scope, [(found.subject, found.values, evidence(found)) for found in one.findings])
+        (one.check, one.status, one.scopes, [(found.subject, found.values, evidence(found)) for found in one.findings])
         for one in examination.results
     ]
 

@@ -11,14 +11,17 @@ import pytest
 
 from diag import bundle, sources
 from diag.capture import Capture
-from diag.facts import Fact, Listing, Text, Unavailable
+from diag.engine import judge
+from diag.facts import Fact, Facts, Listing, Text, Unavailable
+from diag.finding import Result
 from diag.probe import Probe
 from diag.sources import LiveHost
 from diag.text import LINE_CAP
 
-from .loaded import LIVE, PROBES, Vector, examined, own_texts, paste, pasted, verdicts
+from .loaded import LIVE, LOADED, PROBES, Vector, examined, own_texts, paste, pasted, verdicts
 from .loaded import told as all_told
 
+CAPTURES = Path(__file__).resolve().parents[1] / "captures"
 COMMANDS = [probe for probe in PROBES if probe.command]
 SHOWN = [probe for probe in PROBES if probe.command or probe.path]
 MEASURED = [probe for probe in LIVE if probe.measure and probe.recognise]
@@ -132,3 +135,15 @@ def test_a_missing_program_is_missing_in_a_transcript_too(one: Probe, refusal: s
 
 def names(probe: Probe) -> tuple[str, ...]:
     return tuple(kind.__name__ for kind in probe.tells)
+
+
+def ends(results: Iterable[Result], scope: str) -> set[tuple[str, str, str, int]]:
+    return {(one.check, one.status, one.reason, len(one.findings)) for one in results if scope in one.scopes}
+
+
+def test_a_text_among_many_is_judged_as_it_is_alone():
+    texts = sorted(CAPTURES.glob("*.txt"))
+    found = examined([Capture.of(path.name, path.read_text(), kind="text") for path in texts])
+    for scope in found.facts.scopes():
+        alone = judge(LOADED.checks.values(), Facts(found.facts.within(scope)), LOADED)
+        assert ends(alone, scope) == ends(found.results, scope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-BOUND = ("--timeout", "1.5")
+BOUND = ("--timeout", "3")
 STOPPED = "stopped: time bound reached"
 CUT = "the time bound was reached before all of"
 NONE_SEEN = "no accelerator was seen"

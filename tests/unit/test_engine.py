@@ -78,8 +78,8 @@ def test_each_scope_is_judged_by_its_own_facts_and_the_shared_ones():
     one, two = (Host(origin=Origin(capture="c", scope=scope)) for scope in ("one", "two"))
     shared = Package(origin=HERE, name="p", version="1")
     check = rule(lambda facts: finds(facts) if len(facts.all(Host)) != 1 or not facts.package("p") else ())
-    results = list(judge([check], Facts([one, two, shared]), Loaded()))
-    assert [(result.scope, result.status) for result in results] == [("one", "pass"), ("two", "pass")]
+    results = judge([check], Facts([one, two, shared]), Loaded())
+    assert [(result.scopes, result.status) for result in results] == [(("one", "two"), "pass")]
 
 
 def test_deductions_run_after_those_they_build_on():

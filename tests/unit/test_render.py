@@ -1,18 +1,29 @@
 """Every format is safe with hostile text and right with none."""
 
 import json
+import re
 
 import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from msgspec.structs import replace
 
 from diag.capture import Held
+from diag.cli.emit import write
 from diag.engine import examine
 from diag.plugins import bundled, load
 from diag.render import Look, formats, render
 from diag.report import Judged, Source, assemble
 from diag.sources import Paste
 from diag.text import decode
+from diag.unexplained import Excerpt, Unexplained
 
 LOADED = load([bundled()])
+SHOWN = {*("inline", "text", "code_inline", "code_block", "fence", "softbreak", "text_special", "html_block")} | {
+    f"{name}_{end}"
+    for name in ("heading", "paragraph", "bullet_list", "list_item", "strong")
+    for end in ("open", "close")
+}
 HOSTILE = """\
 PyTorch version: 2.4.0+cu121
 CUDA used to build PyTorch: 12.1
@@ -23,7 +34,11 @@ NAMES = {
     "markdown": "NVIDIA ``` </code> [x](http://y) **bold** | `tick` A100",
     "html": "NVIDIA <script>alert(1)</script> A100",
     "wide": "NVIDIA 加速器 " * 40,
+    "calling": "NVIDIA A100 @octocat #123 o/r#4 !56 GH-7 a@b.cd $x$ :tada: https://evil.test/?a_b www.evil.test",
+    "image": "NVIDIA A100 ![x](http://evil.test/y.png) <img src=//evil.test> [y](javascript:z) &lt;b&gt; <!-- --> ]]>",
+    "runner": "::error::owned ##[error]owned ##vso[task.setvariable variable=x]y",
 }
+CALLING = re.compile(r"@\w|#\d|://|www\.|GH-\d|:tada:|\$x")
 
 
 def report(name: str, language="en"):
@@ -61,6 +76,50 @@ def test_markdown_takes_hostile_text_literally():
     assert "`" in text.split("<script>")[0].rpartition("\n")[2]
 
 
+def markdown(text: str) -> list[Token]:
+    """The pieces that a reader of Markdown sees, code left out."""
+    blocks = MarkdownIt("commonmark").enable("table").parse(text)
+    return [*blocks, *(piece for block in blocks for piece in block.children or ())]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", ["markdown", "issue"])
+def test_markdown_loads_nothing_and_calls_nobody(name, form):
+    made = report(name)
+    rest = Unexplained(errors=(Excerpt(capture=NAMES[name], line=1, quote=NAMES[name]),), templates=())
+    said = tuple(replace(one, summary=f"{one.summary} {NAMES[name]}") for one in made.findings)
+    made = replace(
+        made, unexplained=rest, findings=said, incomplete=(NAMES[name],), source=Source(kind="paste", name=NAMES[name])
+    )
+    pieces = markdown(render(made, form, LOADED.templates))
+    assert said
+    assert {one.type for one in pieces} <= SHOWN
+    assert not [one.content for one in pieces if one.type == "text" and CALLING.search(one.content)]
+    notes = [one.content for one in pieces if one.type == "html_block"]
+    assert all(one.startswith(("<!-- One sentence: what", "<!-- The twenty lines before")) for one in notes)
+
+
+def test_a_command_in_markdown_stays_code():
+    made = report("html")
+    remedy = replace(made.findings[0].remedies[0], commands=("a\r@x", "b\n# c\n\n<img>"))
+    made = replace(made, findings=(replace(made.findings[0], remedies=(remedy,)),))
+    pieces = markdown(render(made, "markdown", LOADED.templates))
+    assert "a\n@x\nb\n# c\n\n<img>\n" in [one.content for one in pieces if one.type == "code_block"]
+
+
+@pytest.mark.parametrize("form", formats(LOADED.templates))
+def test_no_line_is_an_order_to_a_runner(form, capsys):
+    hostile = replace(
+        report("runner"), source=Source(kind="paste", name=NAMES["runner"]), incomplete=(NAMES["runner"],)
+    )
+    write(f"{NAMES['runner']}\n  {NAMES['runner']}\n{render(hostile, form, LOADED.templates)}")
+    shown = capsys.readouterr().out
+    assert "owned" in shown
+    assert not re.search(r"^\s*::|##\[|##vso\[", shown, re.MULTILINE)
+
+
 def test_json_is_the_document():
     document = json.loads(render(report("wide"), "json", LOADED.templates))
     assert document["schema"] == "diag/report/1"
+    hostile = replace(report("wide"), incomplete=(NAMES["runner"],))
+    assert json.loads(render(hostile, "json", LOADED.templates))["incomplete"] == [NAMES["runner"]]

@@ -3,10 +3,10 @@ from msgspec import json
 from msgspec.structs import replace
 
 from diag.check import Check
-from diag.cli.examine import redacted
-from diag.facts import Facts, Origin
+from diag.cli.examine import leaving
+from diag.facts import Facts, Host, Origin
 from diag.finding import Evidence, Finding, Remedy, Result
-from diag.redact import NOTHING_KNOWN
+from diag.redact import Redactor
 from diag.report import Judged, Report, Source, assemble
 
 SOURCE = Source(kind="paste", name="x")
@@ -34,6 +34,7 @@ def report(*results: Result, checks=(), incomplete=(), language="en") -> Report:
 
 ERROR, WARNING, INFO = rule("a/error"), rule("a/warning", "warning"), rule("a/info", "info")
 ALL = (ERROR, WARNING, INFO)
+STATUSES = (("pass", ("a", "b", "c")), ("skip", ("a",)), ("crash", ("b", "c")))
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,15 @@ def test_the_fingerprint_names_check_scope_and_subject_not_the_figures():
 def test_values_pass_the_exit_gate_whatever_they_are_called():
     made = report(found(ERROR), checks=ALL)
     finding = replace(made.findings[0], values={"command": "/home/alice/x", "source": "/home/alice/y"})
-    kept = redacted(replace(made, findings=(finding,)), NOTHING_KNOWN)
+    kept = leaving(replace(made, findings=(finding,)), Redactor(bytes(16)))
     assert "alice" not in str(kept)
     assert kept.findings[0].id == finding.id
+
+
+def test_what_is_so_on_all_machines_names_none_and_counts_for_each():
+    facts = Facts(Host(origin=Origin(capture="x", scope=scope)) for scope in "abc")
+    results = [Result(check=ERROR.id, severity="error", status=status, scopes=on) for status, on in STATUSES]
+    made = assemble(Judged(facts, results), {ERROR.id: ERROR}, language="en", tool="0", command="c", source=SOURCE)
+    assert (made.scopes, [one.scopes for one in made.results]) == (("a", "b", "c"), [(), ("a",), ("b", "c")])
+    assert [one.scope for one in made.results] == ["", "a", ""]
+    assert [made.count(status) for status, _ in STATUSES] == [3, 1, 2]

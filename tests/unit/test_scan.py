@@ -1,14 +1,23 @@
+import io
 import tracemalloc
+from contextlib import nullcontext
 
 import pytest
 
 from diag import cache, scan, text
-from diag.capture import Bare, Held
+from diag.capture import Bare, Held, InFile
 from diag.scan import Signatures, Span
 from diag.text import Line
 
 TEXT = "a\nNVIDIA-SMI 1\nb\nc NVIDIA\nd"
 LINES = list(text.split(TEXT))
+
+
+class Long(InFile):
+    """A text in a file, so that a line may be longer than a block of it."""
+
+    def __init__(self, content: str) -> None:
+        super().__init__(lambda: nullcontext(io.BytesIO(content.encode())))
 
 
 def found(content: str, *literals: str) -> dict[str, list[Line]]:
@@ -62,6 +71,23 @@ def test_a_long_line_is_cut_between_characters(before):
     assert "".join(shown[1:]) == content
 
 
+def test_of_many_lines_a_literal_gets_but_a_few_and_they_are_cut(monkeypatch):
+    monkeypatch.setattr(scan, "KEPT_CAP", 10_000)
+    monkeypatch.setattr(text, "BLOCK", 10_000)
+    hits = found(f"needle {'x' * 100}\n" * 1_000 + f"other {'y' * 10_000}\n" * 100, "needle", "other")
+    assert scan.FEW < len(hits["needle"]) < 200
+    assert len(hits["other"]) == scan.FEW
+    assert max(len(line.text) for line in hits["other"]) <= scan.CUT
+
+
+def test_a_line_over_many_blocks_is_cut_to_as_many_pieces_as_it_has_when_it_is_read(monkeypatch):
+    monkeypatch.setattr(scan, "LINE_PIECES", 5)
+    monkeypatch.setattr(text, "BLOCK", 100_000)
+    content = "first\n" + "needle " * 200_000 + "\nlast"
+    cut = Signatures(["needle"]).find(Long(content)).cut([Span(1, 3)])[Span(1, 3)]
+    assert [line.number for line in cut] == [1, *[2] * 5, 3]
+
+
 def test_lines_come_without_the_marks_of_whoever_passed_them_on():
     quoted = Bare(Held("> needle\n> {}\nweb-1  | needle 2\n" + '{"log":"say \\"needle\\"\\n","stream":"stderr"}'))
     hits = Signatures(["needle"]).find(quoted).hits["needle"]
@@ -107,7 +133,7 @@ def test_what_is_searched_for_is_kept_and_a_damaged_file_is_made_anew(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_text():
-    class Long:
+    class Log:
         first = 1
 
         def blocks(self):
@@ -117,6 +143,6 @@ def test_memory_does_not_grow_with_the_text():
             return text.shown(line)
 
     tracemalloc.start()
-    assert len(Signatures(["well"]).find(Long()).hits["well"]) == scan.HITS_CAP
+    assert len(Signatures(["well"]).find(Log()).hits["well"]) == scan.HITS_CAP
     assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
     tracemalloc.stop()

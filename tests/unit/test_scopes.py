@@ -29,7 +29,7 @@ def drivers(found: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
 
 def findings(found: Examination) -> dict[str, list[str]]:
     failed = [one for one in found.results if one.status == "fail"]
-    return {scope: [one.check for one in failed if one.scope == scope] for scope in found.facts.scopes()}
+    return {scope: [one.check for one in failed if scope in (one.scopes or ("",))] for scope in found.facts.scopes()}
 
 
 def test_two_reports() -> None:

@@ -6,6 +6,7 @@ from diag import engine, plugins, text
 from diag.capture import Held
 from diag.check import Check
 from diag.documents import Document
+from diag.errors import TimeUp
 from diag.facts import Sighting
 from diag.finding import Finding
 from diag.kb import load
@@ -152,3 +153,13 @@ def test_a_line_that_does_not_count_hides_no_other():
     loaded = Loaded(checks={check.id: check}, probes=LOADED.probes)
     [result] = engine.examine(Paste("log", Held(found_in)).captures(()), loaded, [check]).results
     assert [one.values for one in result.findings] == [{"number": "7"}]
+
+
+def test_what_was_learnt_before_the_time_was_over_is_judged():
+    class Late(Held):
+        def blocks(self):
+            raise TimeUp
+
+    texts = [Paste("log", Held("pressure low\npump 7 failed with 3\n")), Paste("late", Late(""))]
+    done = engine.examine((one for text in texts for one in text.captures(())), LOADED, [CHECK])
+    assert (done.stopped, [len(one.findings) for one in done.results]) == (True, [1])

@@ -1,17 +1,30 @@
 """The live host, with real programs; and texts from files and pipes."""
 
 import io
+import os
+import random
 import sys
 import time
 
 import pytest
 
-from diag import sources
+from diag import reading, sources
 from diag.capture import Capture
 from diag.errors import DiagError
 from diag.facts import Host
 from diag.probe import Probe, Request
 from diag.sources import LiveHost
+
+
+class Endless(io.RawIOBase):
+    """A stream of lines that never ends."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        buffer[:] = (b"y\n" * len(buffer))[: len(buffer)]
+        return len(buffer)
 
 
 def probe(key="p", **how) -> Probe:
@@ -92,19 +105,56 @@ def test_a_text_is_read_up_to_the_time_bound(tmp_path):
     path = tmp_path / "log"
     path.write_text("x\n" * 10_000)
     paste = sources.paste(path, deadline=time.monotonic() - 1)
-    assert (list(next(paste.captures(())).lines()), paste.stopped) == ([], True)
+    assert (next(paste.captures(())).content, paste.stopped) == ("", True)
 
 
 @pytest.mark.parametrize("held", [10, 10_000])
 def test_a_pipe_is_read_once_and_can_be_searched_again(monkeypatch, held):
-    monkeypatch.setattr(sources, "STDIN_HELD", held)
+    monkeypatch.setattr(reading, "HELD", held)
     capture = next(sources.piped(io.BytesIO(b"one\ntwo\n" * 10)).captures(()))
     assert list(capture.lines()) == list(capture.lines())
     assert len(list(capture.lines())) == 21
 
 
-@pytest.mark.parametrize("content", [b"\x7fELF\0\0\0", b"text\0more"])
+@pytest.mark.parametrize("content", [b"\x7fELF\0\0\0", b"text\0more", random.Random(0).randbytes(10_000)])
 def test_what_is_no_text_is_refused(tmp_path, content):
     (tmp_path / "f").write_bytes(content)
     with pytest.raises(DiagError, match="neither a text nor a bundle"):
         sources.paste(tmp_path / "f")
+    with pytest.raises(DiagError, match="stdin is neither a text nor a bundle"):
+        sources.piped(io.BytesIO(content))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be"])
+def test_other_encodings_are_read_from_files_and_pipes(tmp_path, encoding):
+    raw = ("error: ein Fehler\n" * 9 + "grün 错误\n").encode(encoding)
+    (tmp_path / "f").write_bytes(raw)
+    for paste in (sources.paste(tmp_path / "f"), sources.piped(io.BytesIO(raw))):
+        assert [line.text for line in next(paste.captures(())).lines()][-3:] == ["error: ein Fehler", "grün 错误", ""]
+
+
+def test_a_stream_without_end_is_read_as_far_as_there_is_room(monkeypatch):
+    monkeypatch.setattr(reading, "STREAM_CAP", 100)
+    paste = sources.piped(io.BufferedReader(Endless(), 10))
+    assert len(next(paste.captures(())).content) <= 100
+    assert [(one.where, one.error) for one in paste.broken] == [("stdin", sources.TOO_LONG)]
+
+
+def test_a_stream_that_falls_silent_is_judged_by_what_came(tmp_path):
+    end, start = os.pipe()
+    os.write(start, b"said in time\n" * 30)
+    paste = sources.piped(open(end, "rb"), deadline=time.monotonic() + 0.3)  # noqa: SIM115 (it closes what it reads)
+    assert len(list(next(paste.captures(())).lines())) == 31
+    assert paste.stopped
+    os.close(start)
+
+
+def test_what_was_read_before_the_time_bound_can_be_read_again(tmp_path):
+    (tmp_path / "log").write_text("x\n" * 2 * reading.PIECE)
+    paste = sources.paste(tmp_path / "log")
+    blocks = paste.body.blocks()
+    read = next(blocks).size
+    paste.bound.deadline = time.monotonic() - 1
+    read += sum(one.size for one in blocks)
+    assert (sum(one.size for one in paste.body.blocks()), paste.stopped) == (read, True)
+    assert read < reading.PIECE

@@ -3,6 +3,7 @@ import io
 import pytest
 
 from diag import text
+from diag.reading import pieces
 
 BODIES = {
     b"": [""],
@@ -17,10 +18,10 @@ BODIES = {
 
 
 def streamed(raw: io.BytesIO) -> list[text.Line]:
-    mark, encoding = text.encoding_of(raw.getvalue()[: text.MARK_BYTES])
+    mark, encoding = text.encoding_of(raw.getvalue())
     if encoding != "utf-8":
         raw.seek(mark)
-        raw = io.BytesIO(b"".join(text.utf8(raw, encoding)))
+        raw = io.BytesIO(b"".join(text.utf8(pieces(raw), encoding)))
     return list(text.lines(text.read(raw), text.shown))
 
 
@@ -51,3 +52,43 @@ def test_what_word_processors_make_of_spaces_and_quotation_marks_is_undone():
     [block] = text.read(io.BytesIO(typeset.encode()))
     assert block.text.decode() == text.decode(typeset.encode())
     assert (block.at, block.size) == (0, len(typeset.encode()))
+
+
+@pytest.mark.parametrize(
+    ("whole", "kept"),
+    [
+        ("ten  words", "ten  words"),
+        ("password: hunter22", "password: …"),
+        ("at the end X7y", "at the end …"),
+        ("at the ends X7y", "at the …"),
+        ('{"a":"b","c":"d"}', '{"a":"b", …'),
+        ("abcdefghijklmnopq", "…"),
+        ("从日志中读取的一行文字很长", "从日志中读取的一行文 …"),
+    ],
+)
+def test_a_cut_halves_no_word(whole: str, kept: str):
+    assert text.cut(whole, 10) == kept
+
+
+@pytest.mark.parametrize("words", ["--api-key X7yX7yX7y ", "password: X7yX7yX7y ", "key=X7yX7yX7y "])
+@pytest.mark.parametrize("shift", range(24))
+def test_a_long_line_is_not_cut_within_a_word_or_behind_its_name(words: str, shift: int):
+    line = b"." * shift + b" " + words.encode() * (2 * text.LINE_CAP // len(words))
+    shown = list(text.pieces(1, line, text.shown))
+    assert "".join(one.text for one in shown) == line.decode()
+    assert len(shown) > 1
+    assert all(one.text.startswith(words) for one in shown[1:-1])
+
+
+@pytest.mark.parametrize(
+    ("raw", "binary"),
+    [
+        (b"", False),
+        (b"a\x01b", False),
+        (b"\x01" * 60, True),
+        (b"\x1b[31m" * 99, False),
+        ("é".encode("latin-1") * 99, False),
+    ],
+)
+def test_a_text_holds_few_control_characters(raw, binary):
+    assert text.is_binary(raw) is binary

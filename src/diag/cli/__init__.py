@@ -73,11 +73,8 @@ def _called(arguments: list[str]) -> int:
             return running.run(tuple(arguments[2 if arguments[1] == "--" else 1 :]))
     import click
 
-    from diag.cli.app import app
-
     try:
-        result = app.main(arguments, prog_name="diag", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        return _invoked(arguments)
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
         return 0
@@ -87,9 +84,27 @@ def _called(arguments: list[str]) -> int:
         return 130
 
 
-def _said(message: str, code: int) -> int:
+def _invoked(arguments: list[str]) -> int:
+    from click.exceptions import Exit
+
+    from diag.cli.app import app
+
+    if "_DIAG_COMPLETE" in os.environ:
+        app.main(arguments, prog_name="diag")
     try:
-        print(f"diag: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        # Not by `main`, which makes an exit code 1 of a reader that has gone.
+        with app.make_context("diag", arguments) as context:
+            result = app.invoke(context)
+    except Exit as end:
+        result = end.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def _said(message: str, code: int) -> int:
+    from diag.text import printable
+
+    try:
+        print(f"diag: {printable(message)}", file=sys.stderr, flush=True)
     except OSError:
         _discarded(sys.stderr, code)
     return code

@@ -9,6 +9,7 @@ import traceback
 
 from diag import __version__
 from diag.redact import Known, Redactor
+from diag.text import plain
 
 TITLE = "diag met a bug of its own. Please report it with this block; names and addresses in it are replaced."
 
@@ -22,6 +23,6 @@ def block(error: BaseException) -> str:
     typed = " ".join(sys.argv[1:])
     text = f"{TITLE}\n\n```\n{facts}\ndiag {typed}\n\n{trace}```"
     try:
-        return Redactor(os.urandom(16), known).text(text)
+        return Redactor(os.urandom(16), known).text(plain(text).replace("\r", ""))
     except Exception:
         return f"{TITLE}\n\n```\n{facts}\n{type(error).__name__}, and the exit gate failed: nothing more is shown\n```"

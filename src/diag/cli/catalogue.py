@@ -14,15 +14,16 @@ from diag.cli.opening import load
 from diag.cli.options import Bounds
 from diag.errors import DiagError
 from diag.plugins import Loaded
+from diag.text import in_one_line
 
 
 def listed(roots: Sequence[Path]) -> int:
     """One line for each rule."""
     loaded = load(Bounds(root=tuple(roots)))
     for check in sorted(loaded.checks.values(), key=lambda one: one.id):
-        write(f"{check.id:44} {check.kind:6} {check.severity:8} {check.words['en']['title']}\n")
+        write(in_one_line(f"{check.id:44} {check.kind:6} {check.severity:8} {check.words['en']['title']}") + "\n")
     for one in loaded.broken:
-        write(f"not loaded: {one.where}: {one.error}\n")
+        write(in_one_line(f"not loaded: {one.where}: {one.error}") + "\n")
     return 0
 
 
@@ -32,12 +33,12 @@ def shown(id: str, roots: Sequence[Path]) -> int:
     return 0
 
 
-def one_of(loaded: Loaded, id: str) -> Check:
-    """The rule of this id; another id is a mistake."""
+def one_of(loaded: Loaded, id: str, *, named: str = "check", listed: str = "checks list") -> Check:
+    """The rule of this id; another id is a mistake, after which `listed` tells those there are."""
     if id in loaded.checks:
         return loaded.checks[id]
     near = get_close_matches(id, loaded.checks, 1)
-    raise DiagError(f"no check {id!r}" + (f"; did you mean {near[0]!r}?" if near else " (diag checks list)"))
+    raise DiagError(f"no {named} {id!r}" + (f"; did you mean {near[0]!r}?" if near else f" (diag {listed})"))
 
 
 def _described(check: Check) -> str:
@@ -57,7 +58,7 @@ def selftest(roots: Sequence[Path]) -> int:
     failures = [failure for check in loaded.checks.values() for failure in proved(check, loaded)]
     broken = [f"not loaded: {one.where}: {one.error}" for one in loaded.broken]
     for line in (*failures, *broken):
-        write(f"{line}\n")
+        write(f"{in_one_line(line)}\n")
     vectors = sum(len(check.fires) + len(check.silent) for check in loaded.checks.values())
     write(f"{len(loaded.checks)} rules, {vectors} vectors, {len(failures)} failed, {len(broken)} files not loaded\n")
     return 1 if failures or broken else 0

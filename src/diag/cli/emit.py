@@ -17,7 +17,7 @@ from diag.errors import DiagError
 from diag.output import written
 from diag.render import Look, form_of, formats, render
 from diag.report import Report
-from diag.text import decode
+from diag.text import decode, inert, plain
 
 DOCUMENT_CAP = 256 * 2**20
 """Bytes of the largest report that is read."""
@@ -46,17 +46,19 @@ def emit(report: Report, output: Output, templates: Mapping[str, Path]) -> int:
     """Write to stdout (stderr, where stdout is another's) and to the named files; the exit code of the report."""
     if not output.quiet:
         stream = sys.stderr if isinstance(output, Beside) else sys.stdout
-        write(render(report, output.form, templates, look(stream)), stream)
+        shown = look(stream)
+        write(render(report, output.form, templates, shown), stream, painted=shown.colour)
     for path in output.report:
         with written(path) as file:
             file.write(render(report, form_of(path), templates).encode("utf-8", "backslashreplace"))
     return report.exit_code(output.fail_on)
 
 
-def write(text: str, stream: TextIO | None = None) -> None:
-    """Text to a stream, stdout without one, in characters that it can take."""
+def write(text: str, stream: TextIO | None = None, *, painted: bool = False) -> None:
+    """Text to a stream, stdout without one, in characters that it can take; but for colours, nothing it would obey."""
     stream = stream or sys.stdout
     encoding = stream.encoding or "ascii"
+    text = text if painted else inert(plain(text).replace("\r", ""))
     try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     except BrokenPipeError:

@@ -10,9 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, convert, structs, to_builtins
 
 from diag import __version__, engine, plugins, sources, summary
+from diag.capture import QUOTE_CAP
 from diag.check import Check
 from diag.cli import progress
 from diag.cli.emit import check_output, emit, is_json
@@ -32,7 +33,7 @@ from diag.cli.opening import (
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
 from diag.cli.settings import known_waivers, settings
-from diag.cli.unanswered import ERROR, lost, unanswered, uncaused
+from diag.cli.unanswered import ERROR, lost, stopped, unanswered, uncaused
 from diag.engine import Examination
 from diag.errors import TimeUp
 from diag.facts import Facts, Host, Text
@@ -43,7 +44,7 @@ from diag.redact import NOTHING_KNOWN, Known, Redactor
 from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
 from diag.sources import Source as Opened
-from diag.text import printable
+from diag.text import cut, plain, printable
 from diag.unexplained import unexplained
 
 OWN = frozenset(
@@ -53,6 +54,8 @@ OWN = frozenset(
     )
 )
 """Fields of a report whose words are diag's own, of closed sets: no name can stand in them."""
+TITLES = (("results", "title"), ("findings", "title"))
+"""The same of these: a title is filled from nothing."""
 FREE = ("facts", "values")
 """Fields whose own keys are not the report's, whatever they are called."""
 
@@ -147,10 +150,11 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
     day = today()
     versions = verdicts(examination.facts, examination.results, checks, language=content.lang, today=day)
     words = WORDS[content.lang]
+    gate = gate_of(content, known(found))
     rest = None
     if asked.command in (EXPLAIN, RUN):
         failed = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
-        rest = None if caused(found) else unexplained(examination.captures, failed)
+        rest = None if caused(found) else unexplained(examination.captures, failed, gate.text if gate else str)
         incomplete = uncaused(found.opened, examination, rest, words)
     else:
         incomplete = unanswered(found.opened, examination, checks, words)
@@ -166,12 +170,12 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
         waivers=found.waivers,
         ignored=found.ignored,
         today=day,
-        digests=digests,
+        digests=digests and not stopped(found.opened),
     )
     names = [one.name for one in found.opened if one.kind != "asked"] or [one.name for one in found.opened]
     source = Source(kind=found.opened[0].kind, name=", ".join(names), taken_at=now())
     report = assemble(judged, checks, language=content.lang, tool=__version__, command=asked.command, source=source)
-    return report if content.no_redact else redacted(report, known(found))
+    return leaving(report, gate)
 
 
 def caused(found: Examined) -> bool:
@@ -193,19 +197,54 @@ def cut_short(asked: Question, content: Content) -> Report:
     judged = Judged(Facts(), (), incomplete=[WORDS[content.lang]["time bound"].format(stopped=what)])
     source = Source(kind="paste" if asked.sources else "live", name=what, taken_at=now())
     report = assemble(judged, {}, language=content.lang, tool=__version__, command=asked.command, source=source)
-    return report if content.no_redact else redacted(report, NOTHING_KNOWN)
+    return leaving(report, gate_of(content, NOTHING_KNOWN))
 
 
-def redacted(report: Report, known: Known) -> Report:
-    """The report as it may leave."""
+def gate_of(content: Content, known: Known) -> Redactor | None:
+    """The exit gate, None where all is to leave as it was read."""
+    return None if content.no_redact else Redactor(redact_key(), known)
+
+
+def leaving(report: Report, gate: Redactor | None) -> Report:
+    """The report as it may leave: behind the gate quotes are cut, and nothing hides or turns what is shown."""
     whole = to_builtins(report)
-    return convert(_with_own_words(Redactor(redact_key(), known).value(whole), whole), Report)
+    gated = _owned(gate.value(_owned(whole, whole, _blank)), whole, _as_it_was) if gate else whole
+    kept = convert(_cut(gated), Report)
+    if report.unexplained and kept.unexplained:
+        settled = structs.replace(kept.unexplained, templates=report.unexplained.templates)
+        return structs.replace(kept, unexplained=settled)
+    return kept
 
 
-def _with_own_words(kept: Any, whole: Any, name: str = "") -> Any:
-    """A redacted document with diag's own words as they were: a host may be called `error`, a severity is one."""
-    if isinstance(kept, dict) and name not in FREE:
-        return {key: _with_own_words(value, whole[key], key) for key, value in kept.items()}
-    if isinstance(kept, (list, tuple)):
-        return [_with_own_words(value, was, name) for value, was in zip(kept, whole, strict=True)]
-    return whole if name in OWN else kept
+def _cut(value: Any, name: str = "") -> Any:
+    """A document whose quotes are short, and whose texts consist of characters that are seen."""
+    if isinstance(value, str):
+        return cut(plain(value), QUOTE_CAP) if name == "quote" else plain(value)
+    if isinstance(value, dict):
+        return {key: _cut(one, key) for key, one in value.items()}
+    return [_cut(one, name) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_own(name: str, parent: str) -> bool:
+    return name in OWN or (parent, name) in TITLES
+
+
+def _owned(value: Any, was: Any, own: Callable[[Any, Any], Any], name: str = "", parent: str = "") -> Any:
+    """A document in which `own` says what stands for diag's own words; `was` is the same document at first.
+
+    Those words are many and need not pass the gate, and come back as they were: a host may be called `error`, a
+    severity is one.
+    """
+    if isinstance(value, dict) and name not in FREE:
+        return {key: _owned(one, was[key], own, key, name) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_owned(one, before, own, name, parent) for one, before in zip(value, was, strict=True)]
+    return own(value, was) if _is_own(name, parent) else value
+
+
+def _blank(value: Any, was: Any) -> Any:
+    return "" if isinstance(value, str) else value
+
+
+def _as_it_was(value: Any, was: Any) -> Any:
+    return was

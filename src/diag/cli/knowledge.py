@@ -18,6 +18,7 @@ from diag.errors import DiagError
 from diag.output import written
 from diag.plugins import Loaded
 from diag.selftest import proved
+from diag.text import in_one_line
 
 WEIGHTS = (("id", 4), ("title", 4), ("symptom", 2), ("cause", 1), ("fix", 1))
 """Parts of an entry, and how much a word found there counts."""
@@ -34,9 +35,9 @@ text: [engine-log]             # {kinds}
 symptoms:
   any:                         # RE2, one a wording; each with five plain characters or more outside of groups
     - '…'
-# unless: [...]                # expressions of such lines that do not count
-# contains: [...]              # strings that must all stand within 12 lines of it
-# none: [...]                  # expressions that no line there may match
+  # unless: [...]              # expressions of such lines that do not count
+  # contains: [...]            # strings that must all stand within 12 lines of it
+  # none: [...]                # expressions that no line there may match
 cause:
   en: (what is, and why it does this)
   zh: ……
@@ -109,12 +110,12 @@ def _weight(check: Check, wanted: Iterable[str]) -> int:
 
 def _lines(found: Iterable[Check], language: str) -> None:
     for one in found:
-        write(f"{one.id:48} {one.severity:8} {one.words[language]['title']}\n")
+        write(in_one_line(f"{one.id:48} {one.severity:8} {one.words[language]['title']}") + "\n")
 
 
 def shown(id: str, language: str, roots: Sequence[Path]) -> int:
     """All about one entry."""
-    check = one_of(load(Bounds(root=tuple(roots))), id)
+    check = one_of(load(Bounds(root=tuple(roots))), id, named="entry", listed="kb list")
     if check.symptoms is None:
         raise DiagError(f"{id} is a rule of kind {check.kind}, not an entry: diag checks show {id}")
     write("".join(f"{line}\n" for line in _described(check, language)))
@@ -164,8 +165,10 @@ def linted(files: Sequence[Path], roots: Sequence[Path]) -> int:
     complaints = [f"not loaded: {one.where}: {one.error}" for one in loaded.broken if not files]
     checked = 0
     for path in files:
-        if path.exists() and (not path.is_file() or path.stat().st_size > ENTRY_CAP):
-            raise DiagError(f"{path} is no entry: it is no regular file, or longer than {ENTRY_CAP >> 20} MiB")
+        if not path.is_file() or path.stat().st_size > ENTRY_CAP:
+            raise DiagError(
+                f"{path} is no entry: it is not there, no regular file, or longer than {ENTRY_CAP >> 20} MiB"
+            )
         try:
             check = kb.load(Documents(None).read(path), _slug(path))
         except Exception as error:  # whatever is wrong with a file is what is asked
@@ -178,7 +181,7 @@ def linted(files: Sequence[Path], roots: Sequence[Path]) -> int:
         complaints += [line for one in entries(loaded) for line in proved(one, loaded)]
         checked = len(entries(loaded))
     for line in complaints:
-        write(f"{line}\n")
+        write(f"{in_one_line(line)}\n")
     write(f"{checked} entries, {len(complaints)} complaints\n")
     return 1 if complaints else 0
 

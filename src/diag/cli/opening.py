@@ -8,11 +8,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import date, datetime, timezone
 from itertools import chain
 from pathlib import Path
 from types import FrameType
+from typing import IO, cast
 
 from diag import archive, bundle, plugins, sources
 from diag.capture import Capture
@@ -25,6 +26,7 @@ from diag.facts import Component, Expected, Fact, LaunchCommand
 from diag.learn import learn
 from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
+from diag.reading import Kept
 from diag.sources import LiveHost
 from diag.text import decode, printable
 
@@ -38,6 +40,8 @@ ASKED: Mapping[str, tuple[type[Fact], str]] = {
 """What an option must tell, and what is wrong where it does not."""
 GRACE = 2.0
 """Seconds that children and readers have, beyond the bound, to come to the end they were told of."""
+LAST = 10.0
+"""Seconds after which the judgement of what was learnt by then is ended, too."""
 
 
 def open_roots(bounds: Bounds, wanted: Callable[[bytes], bool] | None = None) -> Shelf:
@@ -80,12 +84,17 @@ def selected(checks: Iterable[Check], bounds: Bounds, decided: Settings) -> list
 
 
 def open_sources(asked: Sequence[str], deadline: float | None) -> list[sources.Source]:
-    """The sources named; where there are several, each is about machines of its own."""
+    """The sources named; where there are several, each is about machines of its own.
+
+    The last of the time, a quarter at most, is left to judge what was read.
+    """
     shown = [printable(Path(one).name) for one in asked]
     names = [printable(one) if shown.count(name) > 1 else name for one, name in zip(asked, shown, strict=True)]
     repeated = [one for number, one in enumerate(asked) if one in asked[:number]]
     if repeated:
         raise DiagError(f"{repeated[0]} is named twice")
+    if deadline is not None:
+        deadline -= min(GRACE, max(0.0, deadline - time.monotonic()) / 4)
     return [_opened(one, name, len(asked) > 1, deadline) for one, name in zip(asked, names, strict=True)]
 
 
@@ -94,15 +103,31 @@ def _opened(asked: str, name: str, several: bool, deadline: float | None) -> sou
     if asked == "-":
         if sys.stdin is None:
             raise DiagError("stdin is closed")
-        return sources.piped(sys.stdin.buffer, deadline)
-    if sources.is_archive(path):
-        try:
-            return bundle.read(path, scope=name if several else "")
-        except bundle.NoBundle as refused:
-            with suppress(archive.NoTexts):
-                return archive.read(path)
-            raise refused
+        return _streamed(open(sys.stdin.fileno(), "rb", closefd=False), "stdin", several, deadline)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return _streamed(path.open("rb"), name, several, deadline)
+    if not path.is_file() or not os.access(path, os.R_OK):
+        return sources.paste(path, name, deadline)
+    with path.open("rb") as file:
+        if sources.is_archive(file.read(sources.START)):
+            return _unpacked(file, name, several, deadline)
     return sources.paste(path, name, deadline)
+
+
+def _streamed(stream: IO[bytes], name: str, several: bool, deadline: float | None) -> sources.Source:
+    """What comes on a stream that can be read but once, as a file of it would be opened."""
+    kept = Kept.of(stream, deadline)
+    if sources.is_archive(kept.start(sources.START)):
+        return _unpacked(cast("IO[bytes]", kept), name, several, deadline)
+    return sources.spoken(kept, name)
+
+
+def _unpacked(file: IO[bytes], name: str, several: bool, deadline: float | None) -> sources.Source:
+    file.seek(0)
+    try:
+        return bundle.opened(file, name, scope=name if several else "")
+    except bundle.NoBundle:
+        return archive.opened(file, name, several=several, deadline=deadline)
 
 
 def live_host(live: Live, deadline: float | None) -> sources.Source:
@@ -138,6 +163,7 @@ def within(seconds: float | None) -> Iterator[None]:
 
 
 def _time_up(signum: int, frame: FrameType | None) -> None:
+    signal.setitimer(signal.ITIMER_REAL, LAST)
     raise TimeUp
 
 

@@ -26,9 +26,9 @@ def told(context: click.Context, option: click.Parameter, value: Any) -> Any:
 
 
 def place(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """The same for the names of files and folders, as paths."""
+    """The same for the names of files and folders, as paths; None where there is none."""
     told(context, option, value)
-    return tuple(map(Path, value)) if isinstance(value, tuple) else Path(value)
+    return tuple(map(Path, value)) if isinstance(value, tuple) else value and Path(value)
 
 
 def bound(context: click.Context, option: click.Parameter, value: float | None) -> float | None:

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from diag import cache
 from diag.errors import DiagError
 
 KEY_BYTES = 32
@@ -30,25 +31,13 @@ def _folder(variable: str, default: str) -> Path | None:
 
 
 def redact_key() -> bytes:
-    """The key of the exit gate: this user's, kept in the cache, or a new one where that cannot be written."""
+    """The key of the exit gate: this user's, kept in the cache, or a new one where it is damaged or cannot be kept."""
     folder = cache_folder()
-    return _kept(folder / "redact.key") if folder else os.urandom(KEY_BYTES)
-
-
-def _kept(path: Path) -> bytes:
-    try:
-        if path.is_file() and path.stat().st_size == KEY_BYTES:
-            return path.read_bytes()
-    except OSError:
-        pass
-    key = os.urandom(KEY_BYTES)
-    try:
-        for folder in (path.parent.parent, path.parent):  # a home that is not there is not made
-            folder.mkdir(exist_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o600), "wb") as file:
-            file.write(key)
-    except OSError:
-        pass
+    path = folder / "redact.key" if folder else None
+    key = cache.read(path)
+    if len(key) != KEY_BYTES:
+        key = os.urandom(KEY_BYTES)
+        cache.write(path, key)
     return key
 
 

@@ -69,8 +69,13 @@ def run(argv: tuple[str, ...], asked: Asked | None = None) -> int:
         for one in streams:
             one.finish()
         stalls.end()
-        # Whoever stops reading, or asks for the end, has what was wanted.
-        if ended.exit_code != 0 and not ended.asked and not any(one.gone for one in streams) and explains.wanted:
+        # Whoever stops reading, or asks for the end, has what was wanted; what diag cannot write ends a command, too.
+        if (
+            ended.exit_code != 0
+            and not ended.asked
+            and not any(one.gone or one.error for one in streams)
+            and explains.wanted
+        ):
             with _apart():
                 explains.failure(ended, streams, stalls)
     return _left(ended, [f"{one.name}: {one.error}" for one in streams if one.error])
@@ -187,7 +192,7 @@ def _apart() -> Iterator[None]:
         try:
             yield
         except (DiagError, OSError) as error:
-            print(f"diag: {error}", file=sys.stderr)
+            print(f"diag: {_shown(str(error))}", file=sys.stderr)
         except TimeUp:
             print("diag: the time bound was reached", file=sys.stderr)
         except Exception as error:
@@ -297,7 +302,7 @@ def _left(ended: Ended, unwritten: Sequence[str]) -> int:
     """Leave as the command did; what could not be written down is a failure, too."""
     with _apart():
         for one in unwritten:
-            print(f"diag: {one}", file=sys.stderr)
+            print(f"diag: {_shown(one)}", file=sys.stderr)
         sys.stderr.flush()
     if ended.exit_code is not None:
         return ended.exit_code or (2 if unwritten else 0)

@@ -18,7 +18,7 @@ from diag.cli.options import Bounds
 from diag.errors import DiagError
 from diag.facts import DeviceModel, KnownSet, Release, TorchArchitectures, Vendor
 from diag.plugins import Loaded
-from diag.text import matches
+from diag.text import in_one_line, matches
 from diag.versions import canonical, satisfies
 from diag.ways.nearest import rows
 from diag.ways.tables import Tables
@@ -39,7 +39,7 @@ def show(component: str, bounds: Bounds) -> int:
     console = Console(file=sink, width=shown.width or PIPED, force_terminal=shown.colour, no_color=not shown.colour)
     for table in found:
         console.print(table)
-    write("".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines()))
+    write("".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines()), painted=shown.colour)
     return 0
 
 
@@ -133,7 +133,7 @@ def _table(title: str, *columns: str) -> Table:
 def _add(table: Table, *cells: Any) -> None:
     from rich.text import Text
 
-    table.add_row(*(Text(str(cell)) for cell in cells))
+    table.add_row(*(Text(in_one_line(str(cell))) for cell in cells))
 
 
 def _releases(package: str, releases: Sequence[Release]) -> Table:

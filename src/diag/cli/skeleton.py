@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 from diag.cli.emit import write as say
+from diag.cli.opening import load
+from diag.cli.options import Bounds
 from diag.cli.place import config_folder
 from diag.errors import DiagError
 from diag.output import written
@@ -83,4 +85,6 @@ def place_of(id: str, root: Path | None, part: str, suffix: str) -> Path:
     path = folder / part / f"{id.replace('-', '_') if suffix == '.py' else id}{suffix}"
     if path.exists():
         raise DiagError(f"{path} is there already")
+    if id in load(Bounds()).checks:
+        raise DiagError(f"{id} is a rule already (diag checks show {id}): name the new one otherwise")
     return path

@@ -24,9 +24,12 @@ from diag.facts import (
 )
 from diag.finding import Broken, Result
 from diag.learn import key_of
+from diag.text import cut
 from diag.unexplained import Unexplained
 
 STOPPED = "stopped"
+SAID = 80
+"""Characters of a line in the reason why a question was not answered."""
 ERROR = "error"
 """The kind of a text that says that something failed."""
 BUS = ("pci", "node")
@@ -65,7 +68,7 @@ def uncaused(
         first = rest.errors[0]
         followed = any(result.findings for result in examination.results if result.severity == "error")
         said = words["no cause behind" if followed else "no cause"]
-        reasons.append(said.format(place=f"{first.capture}:{first.line}", quote=first.quote[:80]))
+        reasons.append(said.format(place=f"{first.capture}:{first.line}", quote=cut(first.quote, SAID)))
     elif rest and (ends := [one for one in examination.facts.all(CommandEnd) if one.exit_code != 0]):
         end = ends[-1]
         reasons.append(words["failed silently"].format(program=end.program, end=end.signal or end.exit_code))
@@ -75,18 +78,22 @@ def uncaused(
 
 
 def lost(opened: Sequence[sources.Source]) -> Iterator[Broken]:
-    """What could not be read of the archives."""
+    """What could not be read of what was given."""
     for one in opened:
-        if isinstance(one, Bundle | Logs):
+        if isinstance(one, Bundle | Logs | sources.Paste):
             yield from one.broken
+
+
+def stopped(opened: Sequence[sources.Source]) -> list[str]:
+    """The texts that were not read to their end before the time bound."""
+    return [one.name for one in opened if isinstance(one, sources.Paste | Logs) and one.stopped]
 
 
 def _unread(opened: Sequence[sources.Source], examination: Examination, words: Words) -> Iterator[str]:
     """What the sources did not hand over."""
-    stopped = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
-    stopped += [one.name for one in opened if isinstance(one, sources.Paste) and one.stopped]
-    if stopped:
-        yield words["time bound"].format(stopped=", ".join(stopped))
+    ended = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
+    if ended := [*ended, *stopped(opened)] or ([one.name for one in opened] if examination.stopped else []):
+        yield words["time bound"].format(stopped=", ".join(ended))
     if damaged := [one.where for one in lost(opened)]:
         yield words["damaged"].format(lost=", ".join(damaged[:5]))
     if opened[0].kind == "live" and examination.facts.first(Python) is None:
@@ -108,7 +115,9 @@ def _unexplained(examination: Examination, words: Words) -> Iterator[str]:
     found = any(finding for result in examination.results for finding in result.findings)
     shown = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
     if shown and not found:
-        yield words["unexplained"].format(place=f"{shown[-1].capture}:{shown[-1].line}", quote=shown[-1].quote[:80])
+        yield words["unexplained"].format(
+            place=f"{shown[-1].capture}:{shown[-1].line}", quote=cut(shown[-1].quote, SAID)
+        )
 
 
 def _answered(view: Facts) -> bool:

@@ -9,19 +9,19 @@ from contextlib import redirect_stdout
 from diag.check import Check
 from diag.cli.catalogue import one_of
 from diag.cli.emit import write
-from diag.cli.examine import Examined, Question, examined, known
+from diag.cli.examine import Examined, Question, examined, gate_of, known
 from diag.cli.opening import within
 from diag.cli.options import Bounds, Content, Live
-from diag.cli.place import redact_key
 from diag.facts import Fact, Facts, Reference, Unavailable
 from diag.finding import Evidence, Result
 from diag.plugins import Loaded
-from diag.redact import Redactor
 from diag.render.words import WORDS
-from diag.text import plain
+from diag.text import cut, in_one_line
 
 SHOWN = 8
 """Facts of a kind that are shown."""
+WIDTH = 1_000
+"""Characters of a line that are shown."""
 
 
 def run(id: str, asked: Question, *, content: Content, bounds: Bounds, live: Live) -> int:
@@ -33,22 +33,23 @@ def run(id: str, asked: Question, *, content: Content, bounds: Bounds, live: Liv
     with within(bounds.timeout):
         with redirect_stdout(sys.stderr):
             found = examined(asked, bounds, live, choose=choose)
-        lines = "".join(f"{plain(line)}\n" for line in _shown(found, one_of(found.loaded, id), content.lang))
-        write(lines if content.no_redact else Redactor(redact_key(), known(found)).text(lines))
+        gate = gate_of(content, known(found))
+        lines = "".join(f"{in_one_line(line)}\n" for line in _shown(found, one_of(found.loaded, id), content.lang))
+        write("".join(f"{cut(line, WIDTH)}\n" for line in (gate.text(lines) if gate else lines).splitlines()))
     return 3 if any(one.status == "crash" for one in found.examination.results) else 0
 
 
 def _shown(found: Examined, check: Check, language: str) -> Iterator[str]:
     for result in found.examination.results:
-        view = found.examination.facts.within(result.scope)
-        scope = f" ({result.scope})" if result.scope else ""
-        yield f"{result.check}{scope}: {result.status}"
-        if result.reason:
-            yield f"  reason: {result.reason}"
-        yield from _answered(result, check, language)
-        for word, kinds in (("needs", check.needs), ("may use", check.uses)):
-            for kind in kinds:
-                yield from _facts(word, kind, view, found.loaded)
+        for scope in result.scopes or ("",):
+            yield f"{result.check}{f' ({scope})' if scope else ''}: {result.status}"
+            if result.reason:
+                yield f"  reason: {result.reason}"
+            yield from _answered(result, check, language)
+            view = found.examination.facts.within(scope)
+            for word, kinds in (("needs", check.needs), ("may use", check.uses)):
+                for kind in kinds:
+                    yield from _facts(word, kind, view, found.loaded)
 
 
 def _answered(result: Result, check: Check, language: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from diag.facts.base import Fact
@@ -14,6 +14,7 @@ from diag.facts.software import Package
 from diag.facts.text import Sighting, Text
 
 F = TypeVar("F", bound=Fact)
+T = TypeVar("T")
 TICKS = re.compile("`+")
 WORDS = re.compile(r"[A-Za-z']{2,40}|[\u4e00-\u9fff]{2}")
 LABEL_CAP = 3
@@ -21,19 +22,25 @@ LABEL_CAP = 3
 
 
 class Facts:
-    """An immutable bag of facts, asked by kind."""
+    """An immutable bag of facts, asked by kind.
+
+    `asked` are the kinds and the rules it was asked for, the kinds of texts aside: facts of other kinds make no
+    difference to whoever asked.
+    """
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._facts = tuple(facts)
         self._by_kind: dict[type[Fact], list[Fact]] = {}
-        self._by_scope: dict[str, list[Fact]] | None = None
-        self._devices: tuple[Accelerator, ...] | None = None
-        self._environment: dict[str, Setting] | None = None
+        self._by_scope: dict[str, Facts] | None = None
         self._sightings: dict[str, list[Sighting]] | None = None
+        self._kinds_read: frozenset[str] | None = None
+        self._concluded: dict[object, tuple[Any, set[object]]] = {}
+        self.asked: set[object] = set()
         for fact in self._facts:
             self._by_kind.setdefault(type(fact), []).append(fact)
 
     def __iter__(self) -> Iterator[Fact]:
+        self.asked.add(Fact)
         return iter(self._facts)
 
     def __len__(self) -> int:
@@ -41,10 +48,12 @@ class Facts:
 
     def all(self, kind: type[F]) -> tuple[F, ...]:
         """Every fact of exactly this kind, in the order they were learnt."""
+        self.asked.add(kind)
         return tuple(self._by_kind.get(kind, ()))  # type: ignore[arg-type]
 
     def first(self, kind: type[F]) -> F | None:
         """The first fact of this kind, or None."""
+        self.asked.add(kind)
         found = self._by_kind.get(kind)
         return found[0] if found else None  # type: ignore[return-value]
 
@@ -62,32 +71,31 @@ class Facts:
         Of a launch that a sentence quotes nothing is taken: it may be advice. A variable that a line of its own sets to
         the same value is told by that line.
         """
-        if self._environment is None:
-            self._environment = self._variables()
-        return dict(self._environment)
+        return dict(self.concluded(_variables))
 
     def devices(self) -> tuple[Accelerator, ...]:
         """One accelerator for each device of a machine, although several sources told of it."""
-        if self._devices is None:
-            self._devices = distinct(self.all(Accelerator))
-        return self._devices
+        return self.concluded(_distinct)
 
-    def _variables(self) -> dict[str, Setting]:
-        told = [one for one in self.all(Setting) if one.kind == "environment"]
-        lines = {(one.name, one.value): one for one in told}
-        settings = {one.name: one for one in told}
-        for launch in self.all(LaunchArguments):
-            for name, value in launch.environment if not _quoted(launch.origin.quote) else ():
-                own = Setting(origin=launch.origin, name=name, value=value)
-                settings[name] = lines.get((name, value), own)
-        return settings
+    def concluded(self, conclude: Callable[[Facts], T]) -> T:
+        """What a function concludes from these facts, which it does but once."""
+        if conclude not in self._concluded:
+            before, self.asked = self.asked, set()
+            try:
+                self._concluded[conclude] = conclude(self), self.asked
+            finally:
+                self.asked = before | self.asked
+        result, asked = self._concluded[conclude]
+        self.asked |= asked
+        return result  # type: ignore[no-any-return]
 
     def sightings(self, rule: str) -> Sequence[Sighting]:
         """The lines that match a symptom of a rule, in their order."""
+        self.asked.add(rule)
         if self._sightings is None:
             self._sightings = {}
-            for one in self.all(Sighting):
-                self._sightings.setdefault(one.rule, []).append(one)
+            for one in self._by_kind.get(Sighting, ()):
+                self._sightings.setdefault(one.rule, []).append(one)  # type: ignore[attr-defined, arg-type]
         return self._sightings.get(rule, ())
 
     def listing(self, kind: str) -> Listing | None:
@@ -100,7 +108,14 @@ class Facts:
 
     def read(self, kind: str) -> bool:
         """Whether a text of a kind (`kernel-log`) was read, so that what it does not tell did not happen."""
-        return any(kind in one.kinds for one in self.all(Text))
+        return kind in self.kinds_read()
+
+    def kinds_read(self) -> frozenset[str]:
+        """The kinds of the texts that were read."""
+        if self._kinds_read is None:
+            texts = self._by_kind.get(Text, ())
+            self._kinds_read = frozenset(kind for one in texts for kind in one.kinds)  # type: ignore[attr-defined]
+        return self._kinds_read
 
     def adding(self, more: Iterable[Fact]) -> Facts:
         """A new bag that holds these facts and more."""
@@ -121,19 +136,48 @@ class Facts:
 
     def within(self, scope: str) -> Facts:
         """The facts of one scope, with those that belong to every scope (what was asked, what is reference)."""
-        if self._by_scope is None:
-            self._by_scope = {}
-            for fact in self._facts:
-                self._by_scope.setdefault(fact.origin.scope, []).append(fact)
-        if self._by_scope.keys() <= {""}:
+        apart = self._apart()
+        if apart.keys() <= {""}:
             return self
-        shared = self._by_scope.get("", ())
-        return Facts((*shared, *self._by_scope.get(scope, ())) if scope else shared)
+        shared = apart.get("", NONE)
+        return shared.adding(apart.get(scope, NONE)._facts) if scope else shared
+
+    def own(self, scope: str) -> set[object]:
+        """Of which kinds, and by which rules' symptoms, something is told of this scope alone."""
+        alone = self._apart().get(scope, NONE)._by_kind
+        rules = {one.rule for one in alone.get(Sighting, ())}  # type: ignore[attr-defined]
+        return {Fact, *alone, *rules}
+
+    def _apart(self) -> dict[str, Facts]:
+        if self._by_scope is None:
+            told: dict[str, list[Fact]] = {}
+            for fact in self._facts:
+                told.setdefault(fact.origin.scope, []).append(fact)
+            self._by_scope = {scope: Facts(facts) for scope, facts in told.items()}
+        return self._by_scope
+
+
+NONE = Facts()
 
 
 def devices(facts: Facts) -> tuple[Accelerator, ...]:
     """One accelerator for each device of a machine: see `Facts.devices`."""
     return facts.devices()
+
+
+def _distinct(facts: Facts) -> tuple[Accelerator, ...]:
+    return distinct(facts.all(Accelerator))
+
+
+def _variables(facts: Facts) -> dict[str, Setting]:
+    told = [one for one in facts.all(Setting) if one.kind == "environment"]
+    lines = {(one.name, one.value): one for one in told}
+    settings = {one.name: one for one in told}
+    for launch in facts.all(LaunchArguments):
+        for name, value in launch.environment if not _quoted(launch.origin.quote) else ():
+            own = Setting(origin=launch.origin, name=name, value=value)
+            settings[name] = lines.get((name, value), own)
+    return settings
 
 
 def _quoted(line: str) -> bool:

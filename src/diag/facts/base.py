@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from diag.text import cut
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -67,4 +69,4 @@ class Passing(Fact, frozen=True, kw_only=True):
 
 def _short(value: object) -> str:
     text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text if len(text) <= 80 else text[:79] + "…"
+    return cut(text, 78)

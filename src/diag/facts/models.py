@@ -25,7 +25,11 @@ CUT = "..."
 def bare_name(facts: Facts, name: str) -> str:
     """The name of a device without its maker's word before it."""
     word, _, rest = name.partition(" ")
-    return rest if rest and word.lower() in {one.vendor for one in facts.all(Vendor)} else name
+    return rest if rest and word.lower() in facts.concluded(_vendors) else name
+
+
+def _vendors(facts: Facts) -> frozenset[str]:
+    return frozenset(one.vendor for one in facts.all(Vendor))
 
 
 def named(facts: Facts, device: Accelerator, patterns: Iterable[str]) -> bool | None:

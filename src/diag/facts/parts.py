@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from diag.facts.bag import Facts
@@ -20,6 +19,7 @@ from diag.facts.host import Host
 from diag.facts.matrix import Component, ComponentName, Release
 from diag.facts.models import present_makers
 from diag.facts.software import Driver, Package, PackageList, Python, Runtime, TorchBuild
+from diag.shell import Shell
 from diag.text import matches
 from diag.versions import canonical, count, local, parse, public, same, satisfies, within
 
@@ -90,13 +90,12 @@ def brought(facts: Facts, name: str) -> list[Part]:
 
     Only where torch is built for the runtime that the pins are for, and no other maker stands here.
     """
-    for fact, release in _bringing(facts):
+    for fact, release in facts.concluded(_bringing):
         if exact := release.pinned(name):
             return [Part(name, exact, "distribution", fact, f"{release.package} {release.version}")]
     return []
 
 
-@lru_cache(maxsize=1)
 def _bringing(facts: Facts) -> tuple[tuple[Fact, Release], ...]:
     """The releases of which a plain installation brings what they pin, and what told of each."""
     asked = {one.origin for one in facts.all(Component)}
@@ -173,11 +172,12 @@ def _ranks(facts: Facts, row: ComponentName) -> Iterator[tuple[str, Fact]]:
                 yield given, launch
 
 
-def asked_words(facts: Facts) -> str:
+def asked_words(facts: Facts) -> Shell:
     """The set that somebody asks about, in the words of `diag matrix`, quoted for a shell; empty where none is."""
     distributions = {(one.origin, one.name) for one in facts.all(Package)}
-    return shlex.join(
+    words = (
         f"{one.name}{'==' if (one.origin, one.name) in distributions else '='}"
         f"{f'{one.count}x' if one.count else ''}{one.version}"
         for one in facts.all(Component)
     )
+    return Shell(shlex.join(words))

@@ -77,10 +77,14 @@ def verdicts(
     facts: Facts, results: Sequence[Result], checks: Mapping[str, Check], *, language: str, today: dt.date
 ) -> Iterator[MatrixVerdict]:
     """The verdict on each machine of which versions are told."""
+    about: dict[str, list[Result]] = {}
+    for one in results:
+        for scope in one.scopes or ("",) if checks[one.check].verdict else ():
+            about.setdefault(scope, []).append(one)
     for scope in facts.scopes():
         view = facts.within(scope)
         if view.first(Component) or view.first(Engine) or view.package("torch"):
-            own = [one for one in results if one.scope == scope and checks[one.check].verdict]
+            own = about.get(scope, [])
             yield _verdict(view, scope, own, checks, language=language, today=today)
 
 

@@ -6,8 +6,10 @@ from msgspec import json
 
 from diag.render import Look
 from diag.report import Report
+from diag.text import ORDER
 
 
 def render(report: Report, look: Look) -> str:
     """The report as JSON, schema `diag/report/1`."""
-    return json.format(json.encode(report), indent=2).decode() + "\n"
+    text = json.format(json.encode(report), indent=2).decode() + "\n"
+    return ORDER.sub(r"\\u0023", text)

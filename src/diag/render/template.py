@@ -12,9 +12,13 @@ from diag.render.words import WORDS, follows, judged, repeated, waiver
 from diag.report import Report
 from diag.text import plain
 
+CALLING = re.compile(r"@\w|#\w|!\d|\$|://|\bwww\.|\bGH-\d|:[a-z][a-z_]+:", re.IGNORECASE)
+"""What makes a word more than text: mentions, numbers of issues, addresses, formulas, little pictures."""
+ADDRESS = re.compile(r"https?://[\w./:?=&%#~+@,()-]{1,500}")
+
 
 def render(report: Report, template: Path) -> str:
-    """The report through one template; HTML is escaped, other formats use the filters `line`, `fence` and `flat`."""
+    """The report through one template; HTML is escaped, other formats use the filters below."""
     return _compiled(template).render(
         report=report,
         words=WORDS[report.language],
@@ -35,14 +39,27 @@ def _compiled(template: Path) -> jinja2.Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(line=_line, fence=_fence, flat=_flat)
+    environment.filters.update(line=_line, source=_source, fence=_fence, block=_block, flat=_flat)
     return environment.get_template(template.name)
 
 
 def _line(text: str) -> str:
-    """Text of one line that Markdown takes literally."""
-    flat = " ".join(plain(text).split())
-    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>#|~!" else sign for sign in flat)
+    """Text of one line that Markdown takes literally; a word that a forge makes more of is code."""
+    return " ".join(_fence(word) if CALLING.search(word) else _literal(word) for word in plain(text).split())
+
+
+def _literal(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>#|~!&" else sign for sign in text)
+
+
+def _source(text: str) -> str:
+    """Where a rule was read: a link where it is an address."""
+    return f"<{text}>" if ADDRESS.fullmatch(text) else _line(text)
+
+
+def _block(text: str) -> str:
+    """Lines of a block of code that is indented."""
+    return "\n".join(f"    {line}" for line in plain(text).splitlines())
 
 
 def _flat(text: str) -> str:
@@ -54,4 +71,4 @@ def _fence(text: str) -> str:
     """Text as a code span that no backtick in it can end."""
     flat = " ".join(plain(text).split())
     ticks = "`" * (max(map(len, re.findall("`+", flat)), default=0) + 1)
-    return f"{ticks} {flat} {ticks}" if "`" in flat else f"{ticks}{flat}{ticks}"
+    return f"{ticks} {flat} {ticks}" if "`" in flat else f"{ticks}{flat}{ticks}" if flat else ""

@@ -12,7 +12,7 @@ from diag.facts import MatrixVerdict
 from diag.render import Look
 from diag.render.words import WORDS, counted, follows, judged, repeated, waiver
 from diag.report import Report, ReportedFinding
-from diag.text import plain
+from diag.text import in_one_line
 
 STYLES = {
     "pass": "bold green",
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 def render(report: Report, look: Look) -> str:
     """The report as lines."""
-    rows = [Row(plain(row.head), plain(row.text).replace("\r", " "), *row[2:]) for row in _rows(report)]
+    rows = [Row(in_one_line(row.head), in_one_line(row.text), *row[2:]) for row in _rows(report)]
     if look.width or look.colour:
         return _painted(rows, look)
     return "".join(f"{row.head}{row.text}".rstrip() + "\n" for row in rows)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from diag.facts import KnownSet, Published, Release
+from diag.shell import spelled
 from diag.versions import local, public
 from diag.ways.tables import TORCH, Tables, exact, ranged
 from diag.ways.wished import Way
@@ -56,7 +57,7 @@ def commands(way: Way, tables: Tables) -> tuple[str, ...]:
     if way.known:
         return tuple(_known(way, way.known, tables))
     if way.image:
-        return (tables.published[way.engine].start.replace("{image}", way.image),)
+        return (spelled(tables.published[way.engine].start, {"image": way.image}),)
     install = tuple(_installation(way, way.release, tables)) if way.release else ()
     return (*_environment(way, install), *install) if install else ()
 
@@ -66,7 +67,7 @@ def _known(way: Way, known: KnownSet, tables: Tables) -> Iterator[str]:
     row = tables.publisher(known)
     lines = [one.replace(known.image, way.image) if known.image else one for one in known.install]
     if row and row.start and way.image and not any("docker run" in one for one in lines):
-        lines = [row.start.replace("{image}", way.image), *lines]
+        lines = [spelled(row.start, {"image": way.image}), *lines]
     if lines:
         contained = any("docker run" in one for one in lines)
         yield from _contained(lines, way.image) if contained else (*_environment(way, lines), *lines)
@@ -105,13 +106,13 @@ def _installation(way: Way, release: Release, tables: Tables) -> Iterator[str]:
     if not moved or (release.overrides and row is None):
         return
     others = [name for name in way.installed if way.fresh or name in way.changed]
-    named = [f'"{name}=={public(way.versions[name])}"' for name in others if way.versions.get(name)]
-    named += [f'"{name}{bound}"' for name, bound in way.bounds.items()]
+    named = [_exactly(name, public(way.versions[name])) for name in others if way.versions.get(name)]
+    named += [spelled('"{name}{bound}"', {"name": name, "bound": bound}) for name, bound in way.bounds.items()]
     if release.overrides:
         engines = sorted({one.partition(".")[0] for one in release.overrides} & set(exact(release)))
         for name in engines:
-            yield f'pip install "{name}=={way.versions[name]}"'
-        yield " ".join(("pip install", f'"{release.package}=={release.version}"', *named))
+            yield f"pip install {_exactly(name, way.versions[name])}"
+        yield " ".join(("pip install", _exactly(release.package, release.version), *named))
         return
     yield from _torch_build(way, release, tables)
     if way.build and row:
@@ -119,7 +120,7 @@ def _installation(way: Way, release: Release, tables: Tables) -> Iterator[str]:
         if named:
             yield " ".join(("pip install", *named))
         return
-    yield " ".join(("pip install", f'"{release.package}=={release.version}"', *named))
+    yield " ".join(("pip install", _exactly(release.package, release.version), *named))
 
 
 def _torch_build(way: Way, release: Release, tables: Tables) -> Iterator[str]:
@@ -132,4 +133,8 @@ def _torch_build(way: Way, release: Release, tables: Tables) -> Iterator[str]:
 
 
 def _filled(row: Published, version: str, build: str) -> str:
-    return row.build.replace("{version}", version).replace("{build}", build.replace(".", ""))
+    return spelled(row.build, {"version": version, "build": build.replace(".", "")})
+
+
+def _exactly(name: str, version: str) -> str:
+    return spelled('"{name}=={version}"', {"name": name, "version": version})

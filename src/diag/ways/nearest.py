@@ -210,7 +210,7 @@ def _suggested(way: Way, verdict: MatrixVerdict, tables: Tables, language: str) 
     first = next(iter((*own, *(one for one in verdict.deciding if way.source in one.says), *verdict.deciding)))
     return Suggestion(
         changes=told(way, language),
-        commands=commands(way, tables),
+        commands=tuple(map(str, commands(way, tables))),
         level=own[0].verdict if own else verdict.verdict,
         says=first.says,
         source=first.source,
