@@ -9,6 +9,15 @@ from __future__ import annotations
 
 from diag.facts.bag import F, Facts, devices
 from diag.facts.base import Fact, Origin
+from diag.facts.collective import (
+    Collective,
+    CollectiveBaseline,
+    CollectiveRank,
+    CollectiveTrouble,
+    CollectiveWorld,
+    Latency,
+    bus_factor,
+)
 from diag.facts.device import (
     READINGS,
     Accelerator,
@@ -99,6 +108,11 @@ __all__ = [
     "Accelerator",
     "CacheFolder",
     "Clock",
+    "Collective",
+    "CollectiveBaseline",
+    "CollectiveRank",
+    "CollectiveTrouble",
+    "CollectiveWorld",
     "CommandEnd",
     "CommandStall",
     "Component",
@@ -126,6 +140,7 @@ __all__ = [
     "Installation",
     "KernelModule",
     "KnownSet",
+    "Latency",
     "LaunchArguments",
     "LaunchCommand",
     "Level",
@@ -175,6 +190,7 @@ __all__ = [
     "Vendor",
     "architecture_of",
     "bare_name",
+    "bus_factor",
     "device_name",
     "device_names",
     "devices",

@@ -1,0 +1,166 @@
+"""Collectives: what was measured between ranks, what the ranks were, and what is known of other machines."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from diag.facts.base import Passing
+from diag.facts.reference import Reference
+
+Mode = Literal["", "synchronised", "free-running", "graph"]
+Standing = Literal["pass", "measured", "user", "vendor", "seed"]
+TroubleKind = Literal["refused", "stalled", "died", "unreachable", "failed"]
+FACTORS = {
+    "all_reduce": 2.0,
+    "reduce_scatter": 1.0,
+    "all_gather": 1.0,
+    "all_to_all": 1.0,
+    "gather": 1.0,
+    "scatter": 1.0,
+    "broadcast": 0.0,
+    "reduce": 0.0,
+    "sendrecv": 0.0,
+}
+"""Operations, and what busbw is of algbw in (n-1)/n; 0 where they are the same (nccl-tests' PERFORMANCE.md)."""
+
+
+def bus_factor(op: str, ranks: int) -> float | None:
+    """What busbw is of algbw: 2(n-1)/n for an all-reduce; None for an operation without one, or one rank."""
+    if op not in FACTORS or ranks < 2:
+        return None
+    return FACTORS[op] * (ranks - 1) / ranks or 1.0
+
+
+class Latency(Struct, frozen=True, kw_only=True):
+    """Microseconds of a call of the slowest rank; a harness that tells one mean tells it as `mean` alone."""
+
+    min: float | None = None
+    p5: float | None = None
+    p10: float | None = None
+    median: float | None = None
+    p95: float | None = None
+    max: float | None = None
+    mean: float | None = None
+
+    @property
+    def typical(self) -> float | None:
+        """The median, or the mean where that is all that was told."""
+        return self.mean if self.median is None else self.median
+
+
+class Collective(Passing, frozen=True, kw_only=True):
+    """An operation between ranks, timed.
+
+    `bytes` are those of the tensor on one rank, of the whole one for all_gather, reduce_scatter and all_to_all. GB =
+    10^9 bytes; `algbw_gbps` is bytes by the typical time of the slowest rank, `busbw_gbps` that times the factor of
+    nccl-tests. `tool` is what measured: `diag`, or the program whose output was read. `wrong` counts elements that were
+    not what they must be, `rank_us` are the medians of each rank, `interval90_us` half of the 90 % interval,
+    `foreign_cpu` the share of the processors that others used meanwhile.
+    """
+
+    op: str
+    bytes: int
+    tool: str
+    mode: Mode = ""
+    in_place: bool | None = None
+    backend: str = ""
+    library: str = ""
+    library_version: str = ""
+    device: str = ""
+    dtype: str = ""
+    ranks: int | None = None
+    nodes: int | None = None
+    iterations: int | None = None
+    latency_us: Latency = Latency()
+    interval90_us: float | None = None
+    rank_us: tuple[float, ...] = ()
+    foreign_cpu: float | None = None
+    algbw_gbps: float | None = None
+    busbw_gbps: float | None = None
+    correct: bool | None = None
+    wrong: int | None = None
+    noisy: bool | None = None
+
+    def says(self) -> str:
+        """The measurement in one line."""
+        typical, bandwidth = self.latency_us.typical, self.busbw_gbps
+        said = [f"{self.op} of {self.bytes} bytes", self.dtype, f"{self.ranks} ranks" if self.ranks else "", self.mode]
+        said += [f"{typical:.1f} µs" if typical else "", f"busbw {bandwidth:.2f} GB/s" if bandwidth else ""]
+        said += ["wrong results" if self.correct is False else ""]
+        return ", ".join(filter(None, said))
+
+
+class CollectiveRank(Passing, frozen=True, kw_only=True):
+    """A rank of a world that was to measure, and where it stood when that was last known.
+
+    `entered` and `finished` count calls, `phase` says in words what it did. `state` is the kernel's letter of its
+    process, `ended` how that came to an end (`killed by SIGKILL`).
+    """
+
+    rank: int
+    host: str = ""
+    pid: int | None = None
+    device: str = ""
+    address: str = ""
+    torch: str = ""
+    library_version: str = ""
+    cpus: int | None = None
+    phase: str = ""
+    entered: int | None = None
+    finished: int | None = None
+    state: str = ""
+    ended: str = ""
+
+
+class CollectiveWorld(Passing, frozen=True, kw_only=True):
+    """A world of ranks: who started it (`launcher`), and what torch says stands behind the backend's name."""
+
+    launcher: str
+    ranks: int
+    nodes: int
+    device: str
+    backend: str
+    implementation: str = ""
+    seconds: float | None = None
+
+
+class CollectiveTrouble(Passing, frozen=True, kw_only=True):
+    """Why ranks measured nothing, or not to the end.
+
+    `refused`: they must not be measured together. `stalled`: nothing moved for `seconds`. `died`: a process ended.
+    `unreachable`: they did not find each other. `failed`: a call raised. `suspects` are the ranks that it is about;
+    `released` whether all their memory came back.
+    """
+
+    kind: TroubleKind
+    reason: str
+    suspects: tuple[int, ...] = ()
+    seconds: float | None = None
+    released: bool | None = None
+
+
+class CollectiveBaseline(Reference, frozen=True, kw_only=True):
+    """What an operation reaches on a kind of machine, in GB/s of busbw, or in microseconds.
+
+    `device` is a model of `DeviceModel`, `link` how its devices are joined. Holds from `bytes` up to `until` (the same
+    size where that is 0). `standing` says who stands for the value: `pass` (somebody's threshold in production) and
+    `measured` may fail a machine, `user`, `vendor` and `seed` may not. `mode` is that of the harness, empty for
+    nccl-tests' own.
+    """
+
+    op: str
+    vendor: str
+    device: str
+    ranks: int
+    bytes: int
+    standing: Standing
+    until: int = 0
+    nodes: int = 1
+    link: str = ""
+    dtype: str = ""
+    mode: Mode = ""
+    busbw_gbps: float | None = None
+    latency_us: float | None = None
+    note: str = ""
