@@ -12,6 +12,7 @@ from diag.facts.base import Fact, Origin
 from diag.facts.collective import (
     Collective,
     CollectiveBaseline,
+    CollectiveEarlier,
     CollectiveRank,
     CollectiveTrouble,
     CollectiveWorld,
@@ -110,6 +111,7 @@ __all__ = [
     "Clock",
     "Collective",
     "CollectiveBaseline",
+    "CollectiveEarlier",
     "CollectiveRank",
     "CollectiveTrouble",
     "CollectiveWorld",

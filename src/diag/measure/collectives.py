@@ -94,6 +94,16 @@ class World:
         self.tell(f"{key}/{self.rank}", value)
         return [self.told(f"{key}/{rank}") for rank in range(self.size)] if self.rank == 0 else []
 
+    def met(self, own: Any) -> list[Any]:
+        """Who each rank is; on rank 0 alone."""
+        self.tell(f"identity/{self.rank}", own)
+        self.progress.at("waiting for rank 0")
+        ranks = []
+        for rank in range(self.size) if self.rank == 0 else ():
+            self.progress.at(f"waiting for rank {rank}")
+            ranks.append(self.told(f"identity/{rank}"))
+        return ranks
+
     def agreed(self, key: str, value: Any) -> Any:
         """What rank 0 says."""
         if self.rank == 0:
@@ -154,7 +164,12 @@ def accelerator(torch: Any) -> str:
         found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         return found.type if found else ""
     names = ("cuda", "xpu", guarded(torch._C._get_privateuse1_backend_name, ""))
-    return next((name for name in names if guarded(lambda: getattr(torch, name).is_available(), False)), "")
+    return next((name for name in names if guarded(partial(usable, torch, name), False)), "")
+
+
+def usable(torch: Any, name: str) -> bool:
+    """Whether this torch has devices of this name."""
+    return bool(getattr(torch, name).is_available())
 
 
 def here(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -177,9 +192,7 @@ def took_part(world: World) -> None:
     world.progress.at("first use of the device")
     if world.device != "cpu":
         world.module.set_device(world.local % max(1, world.module.device_count()))
-    own = identity(world)
-    world.progress.at("waiting for the other ranks")
-    ranks = world.all("identity", own)
+    ranks = world.met(identity(world))
     document: dict[str, Any] = {
         "schema": "diag/collectives/1",
         "device": world.device,
@@ -248,6 +261,7 @@ def identity(world: World) -> dict[str, Any]:
     return {
         "rank": world.rank,
         "host": socket.gethostname(),
+        "index": index,
         "pid": os.getpid(),
         "progress": world.request.get("progress", ""),
         "device": getattr(properties, "name", "cpu"),

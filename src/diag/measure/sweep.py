@@ -304,12 +304,15 @@ def result(case: Case, taken: Taken) -> dict[str, Any]:
     """A case as the document has it; seconds are rounded to nanoseconds."""
     foreign, all_ = (sum(column) for column in zip(*taken.foreign or [(0.0, 0.0)]))
     errors = [one for one in taken.wrong if one != "wrong"]
+    median, half = interval(taken.slowest) if taken.slowest else (0.0, 0.0)
     return {
         **case._asdict(),
         "in_place": case.op in ("all_reduce", "broadcast"),
         "correct": None if errors else not taken.wrong,
         "error": errors[0] if errors else "",
         "calls": sum(taken.calls),
+        "median": round(median, 9),
+        "interval90": round(half * median, 9),
         "blocks": [[round(one, 9) for one in block] for block in taken.slowest],
         "ranks": [[round(one, 9) for one in blocks] for blocks in taken.ranks],
         "foreign_cpu": round(max(0.0, foreign) / all_, 3) if all_ else None,
