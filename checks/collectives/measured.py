@@ -44,6 +44,8 @@ LIBRARIES = (
 """How the files begin that exchange data between ranks, or pose as the runtime of another maker."""
 VERSIONS = r"(?:[NRHMB]CCL|NCCL|xccl|FlagCX|oneCCL)[ _][Vv]ersion[: ]{1,2}([0-9a-f][\w.+\-]{1,40})"
 """What such a file says of its own version, as it would print it."""
+RESOURCES = ("GPU", "NPU", "HPU")
+"""How Ray calls accelerators that torch can use."""
 NO_DEVICE = "torch sees no accelerator"
 US, GB = 1e6, 1e9
 
@@ -52,7 +54,7 @@ US, GB = 1e6, 1e9
     "collectives",
     tells=(Collective, CollectiveRank, CollectiveWorld, CollectiveTrouble, Library),
     measure="collectives",
-    arguments=(json.dumps({"libraries": LIBRARIES, "versions": VERSIONS}),),
+    arguments=(json.dumps({"libraries": LIBRARIES, "versions": VERSIONS, "resources": RESOURCES}),),
     interpreter="target",
     cost="active",
     ranks=True,
