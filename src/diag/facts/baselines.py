@@ -1,4 +1,4 @@
-"""Measured collectives beside what is known of other machines: which row speaks of which measurement, and how near it is.
+"""Measured collectives beside what is known of other machines: which row speaks of a measurement, and how near it is.
 
 A row speaks of a measurement of the same operation between as many ranks of the same model. Up to where bandwidth
 decides, two healthy machines of one model differ twofold (8 A100 at 1 MiB: 18 and 36 GB/s in two public sweeps), and
