@@ -41,6 +41,7 @@ SPARE = 20.0
 """Seconds beyond the longest step: steps wait for one another."""
 KEEP = 64 * 2**20
 """Bytes kept of what all steps wrote."""
+WITHIN = "between ranks is measured only where diag itself runs"
 SAID = 300
 """Characters of what a runtime says that are repeated."""
 ASKING = 10.0
@@ -87,7 +88,9 @@ class Inside:
         for probe, told in zip(passive, self._taken(steps), strict=True):
             yield self._capture(probe.key, probe, told)
         for probe in wanted:
-            if probe.cost == "active":
+            if probe.ranks:
+                yield Capture.of(probe.key, "", kind=probe.kind, error=WITHIN)
+            elif probe.cost == "active":
                 yield from stages(probe, self._stage)
 
     def _stage(self, key: str, probe: Probe, request: Request) -> Capture:

@@ -65,6 +65,7 @@ class Probe:
 
     `measure` is a child program that prints JSON: a name in `diag/measure`, or an absolute path beside the probe.
     `arguments` are the child's; `next` makes it staged: from the captures so far, the next request, or None when done.
+    With `ranks` the child is started once for each device, and its argument is a request in JSON (see `diag.world`).
     """
 
     key: str
@@ -79,6 +80,7 @@ class Probe:
     next: Next | None = None
     cost: Cost = "passive"
     timeout: float = 15.0
+    ranks: bool = False
 
     @property
     def kind(self) -> Literal["command", "file", "measure"]:
@@ -111,6 +113,7 @@ class Options(TypedDict, total=False):
     next: Next
     cost: Cost
     timeout: float
+    ranks: bool
 
 
 def probe(key: str, *, tells: tuple[type[Fact], ...], **stated: Unpack[Options]) -> Callable[[Read], Probe]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -40,9 +40,9 @@ class Task(NamedTuple):
     threads: int
 
 
-def sampled(root: int, seconds: float) -> str:
-    """A process and those below it, each in a line, with where its threads wait; what they compute takes `seconds`."""
-    before = {pid: _tasks(pid) for pid in family(root)}
+def sampled(roots: Iterable[int], seconds: float) -> str:
+    """Processes and those below them, each in a line, with where their threads wait; what they compute in `seconds`."""
+    before = {pid: _tasks(pid) for root in roots for pid in family(root)}
     time.sleep(seconds)
     return "".join(_told(pid, seconds, earlier) for pid, earlier in list(before.items())[:MOST])
 
@@ -128,6 +128,12 @@ def _tasks(pid: int) -> dict[int, Task]:
     with suppress(OSError):
         return {one.pid: one for one in threads() if one}
     return {}
+
+
+def state(pid: int) -> str:
+    """The kernel's letter of what a process does, empty where it is gone."""
+    task = _task(f"/proc/{pid}/stat")
+    return task.state if task else ""
 
 
 def _task(path: str) -> Task | None:

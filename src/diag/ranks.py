@@ -2,7 +2,7 @@
 
 Knows torchrun (and whoever sets what torch reads), srun, Open MPI, MPICH and others on Hydra, and PMIx. A launcher that
 started one process alone, or the shell of a batch job, started no world. Where a launcher names no address the ranks
-meet at the first host of its list, or here if all are here; the port is made from the job's name, so that all ranks come to
+meet at the first host of its list, or here if all are here; the port is made from the job's name, so that all come to
 the same. What this cannot know: whether that port is free, and whether the other ranks really were started.
 """
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Protocol
 
-from diag import text
+from diag import text, world
 from diag.capture import Body, Capture, InFile
 from diag.errors import DiagError
 from diag.finding import Broken
 from diag.probe import COSTS, Cost, Probe, Request
+from diag.ranks import Rank
 from diag.reading import Bound, Kept, Until, pieces
 from diag.redact import NOTHING_KNOWN, Known
 from diag.report import SourceKind
@@ -33,6 +34,8 @@ START = 8192
 ONCE = Request(())
 SHORT = 5.0
 """Seconds that the children which only read files have together; what they do not answer is asked one by one."""
+BRIEFLY = world.Asked()
+"""What ranks measure where nobody asks for more."""
 QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 """What keeps a measuring child from leaving compiled files in the environment that it examines."""
 REPORT = b'"schema": "diag/report/'
@@ -62,13 +65,18 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class LiveHost:
-    """This machine. `python` is the interpreter examined, `own` the one diag runs in; `deadline` is monotonic time."""
+    """This machine. `python` is the interpreter examined, `own` the one diag runs in; `deadline` is monotonic time.
+
+    `between` is what is asked of ranks that measure together, `rank` this process's own where a launcher made it one.
+    """
 
     python: str
     own: str
     costs: tuple[Cost, ...] = COSTS
     deadline: float | None = None
     now: Callable[[], str] = lambda: ""
+    between: world.Asked = BRIEFLY
+    rank: Rank | None = None
     kind: SourceKind = "live"
     name: str = field(default_factory=lambda: os.uname().nodename)
     known: Known = field(default_factory=lambda: _known(os.environ))
@@ -88,8 +96,15 @@ class LiveHost:
             for probe, part in zip(told, parts, strict=True):
                 yield self._capture(probe.key, probe, self._command(probe), part)
         for probe in wanted:
-            if probe.cost == "active":
+            if probe.ranks:
+                yield from world.measured(probe.key, self.between, self.place(probe))
+            elif probe.cost == "active":
                 yield from stages(probe, self._stage)
+
+    def place(self, probe: Probe) -> world.Place:
+        """Where the ranks of a probe run."""
+        fixed = json.loads(probe.arguments[0])
+        return world.Place(self.python, child_of(probe), fixed, self.rank, self.deadline, self.now)
 
     def _runs(self, probes: Iterable[Probe]) -> Iterator[tuple[list[Probe], Command]]:
         """What to start, each with the probes whose texts it gives: one, or all the short ones together."""

@@ -47,12 +47,13 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 @dataclass(frozen=True)
 class Command:
-    """What to run, and what it may take: seconds, and bytes kept of each of its two streams."""
+    """What to run, and what it may take: seconds, bytes kept of each of its two streams, bytes of memory."""
 
     argv: tuple[str, ...]
     timeout: float = 15.0
     environment: Mapping[str, str] = field(default_factory=dict)
     keep: int = 4 * 2**20
+    memory: int = MEMORY
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,16 @@ class Children:
         while self._running:
             self.turn(TICK / 10)
         self._selector.close()
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """The process of each command that runs, by the command's place."""
+        return {child.index: child.process.pid for child in self._running}
+
+    @property
+    def outcomes(self) -> Mapping[int, Outcome]:
+        """What came of the commands that have ended, by their place."""
+        return self._outcomes
 
     def wait(self) -> list[Outcome]:
         """Let all come to their ends; at most about 1.5 s later than the deadline."""
@@ -161,7 +172,7 @@ class Children:
         if not child.died and _has_died(child.process.pid):
             child.died, child.due = now, min(child.due, now + GRACE)
         if not child.died and not child.verdict and child.swollen(now):
-            child.kill(f"killed: it held more than {MEMORY >> 20} MiB of memory")
+            child.kill(f"killed: it held more than {child.command.memory >> 20} MiB of memory")
         overdue = now >= child.due
         if overdue and not child.died and not child.verdict:
             child.kill(STOPPED if now >= self._deadline else f"timed out after {child.command.timeout:g} s")
@@ -197,7 +208,7 @@ class _Child:
         if now - self.looked < LOOK:
             return False
         self.looked = now
-        return any(_held(pid) > MEMORY for pid in _family(self.process.pid))
+        return any(_held(pid) > self.command.memory for pid in _family(self.process.pid))
 
     def kill(self, verdict: str) -> None:
         self.verdict, self.due = verdict, time.monotonic() + REAP

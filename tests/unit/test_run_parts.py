@@ -92,7 +92,7 @@ def test_processes_are_told_with_their_states() -> None:
     with subprocess.Popen(("sh", "-c", "sleep 60 & wait")) as process:
         process.send_signal(signal.SIGSTOP)
         os.waitpid(process.pid, os.WUNTRACED)
-        told, members = sampled(process.pid, 0.05), family(process.pid)
+        told, members = sampled((process.pid,), 0.05), family(process.pid)
         for pid in reversed(members):
             os.kill(pid, signal.SIGKILL)
     assert f"process {process.pid} (sh), parent {os.getpid()}, state T, threads 1, cpu 0 %: sh -c" in told

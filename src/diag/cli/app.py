@@ -20,6 +20,7 @@ from diag.cli.options import (
     TIMEOUT,
     Beside,
     Bounds,
+    Comm,
     Content,
     Live,
     Output,
@@ -97,6 +98,23 @@ def run(command: tuple[str, ...], stall: float | None, output: Beside, content: 
     from diag.cli import running
 
     return running.run(command, running.Asked(output, content, bounds, stall))
+
+
+@app.command()
+@grouped(comm=Comm, output=Output, content=Content, bounds=Bounds)
+def comm(comm: Comm, output: Output, content: Content, bounds: Bounds) -> int:
+    """Measure collectives between the devices of this host, verify them, and judge the numbers.
+
+    \b
+    Under torchrun, srun or mpirun this process is a rank of that world, and rank 0 reports:
+      torchrun --nproc-per-node 8 --no-python diag comm
+      mpirun -np 16 diag comm
+    Without an accelerator it measures gloo between two processes. GB/s are 10^9 bytes a second,
+    busbw as nccl-tests has it; --format nccl-tests prints its table.
+    """
+    from diag.cli import comm as command
+
+    return command.run(comm, output=output, content=content, bounds=bounds)
 
 
 @app.command()

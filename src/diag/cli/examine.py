@@ -33,7 +33,7 @@ from diag.cli.opening import (
 from diag.cli.options import Bounds, Content, Live, Output
 from diag.cli.place import redact_key
 from diag.cli.settings import known_waivers, settings
-from diag.cli.unanswered import ERROR, lost, stopped, unanswered, uncaused
+from diag.cli.unanswered import ERROR, lost, stopped, unanswered, uncaused, unmeasured
 from diag.engine import Examination
 from diag.errors import TimeUp
 from diag.facts import Facts, Host, Text
@@ -62,7 +62,8 @@ FREE = ("facts", "values")
 
 DOING = {"live": "examining this host", "run": ""}
 """What is said meanwhile; nothing where a command writes to the same terminal."""
-EXPLAIN, RUN = "explain", "run"
+EXPLAIN, RUN, COMM = "explain", "run", "comm"
+COLLECTIVES = "collectives/"
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -102,7 +103,10 @@ def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, li
 
     def choose(loaded: Loaded) -> list[Check]:
         known_waivers(decided.waive, loaded.checks)
-        return selected(loaded.checks.values(), bounds, decided)
+        chosen = selected(loaded.checks.values(), bounds, decided)
+        if asked.command == COMM and not (bounds.select or decided.select):
+            return [one for one in chosen if about_collectives(one)]
+        return chosen
 
     try:
         # What foreign code prints must not stand in the document.
@@ -156,6 +160,8 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
         failed = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
         rest = None if caused(found) else unexplained(examination.captures, failed, gate.text if gate else str)
         incomplete = uncaused(found.opened, examination, rest, words)
+    elif asked.command == COMM:
+        incomplete = unmeasured(found.opened, examination, words)
     else:
         incomplete = unanswered(found.opened, examination, checks, words)
     judged = Judged(
@@ -176,6 +182,11 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
     source = Source(kind=found.opened[0].kind, name=", ".join(names), taken_at=now())
     report = assemble(judged, checks, language=content.lang, tool=__version__, command=asked.command, source=source)
     return leaving(report, gate)
+
+
+def about_collectives(check: Check) -> bool:
+    """Whether a rule is about collectives, or about what explains a fault of theirs."""
+    return any(one.startswith(COLLECTIVES) for one in (check.id, *check.explains))
 
 
 def caused(found: Examined) -> bool:

@@ -22,7 +22,7 @@ from diag.cli.options import Bounds, Live
 from diag.cli.place import cache_folder, config_folder, target_python
 from diag.cli.settings import Settings
 from diag.errors import DiagError, TimeUp
-from diag.facts import Component, Expected, Fact, LaunchCommand
+from diag.facts import CollectiveEarlier, Component, Expected, Fact, LaunchCommand
 from diag.learn import learn
 from diag.plugins import Loaded, Shelf
 from diag.probe import COSTS
@@ -36,6 +36,7 @@ ASKED: Mapping[str, tuple[type[Fact], str]] = {
     "launch": (LaunchCommand, "no engine is started in it, or a quote is open"),
     "matrix": (Component, "no word of it is NAME=VALUE or NAME==VERSION"),
     "expect": (Expected, "it is not COUNTxNAME, such as 8xH200"),
+    "earlier": (CollectiveEarlier, "it holds no measurement between ranks"),
 }
 """What an option must tell, and what is wrong where it does not."""
 GRACE = 2.0

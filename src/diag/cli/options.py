@@ -13,6 +13,8 @@ from msgspec import Struct
 from diag.finding import LANGUAGES, FailOn
 
 Command = Callable[..., int]
+OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "sendrecv")
+MODES = ("synchronised", "free-running", "graph")
 LONGEST = 1e7
 """Seconds of the longest bound, which an alarm can still be set to."""
 C = TypeVar("C", bound=Command)
@@ -86,6 +88,32 @@ class Live(Struct, frozen=True, kw_only=True):
     container: str | None = None
 
 
+class Comm(Struct, frozen=True, kw_only=True):
+    """What is measured between ranks, and what it is compared with; see the help of `diag comm`."""
+
+    ranks: int | None
+    device: str
+    backend: str
+    op: tuple[str, ...]
+    sizes: str
+    dtype: str
+    mode: tuple[str, ...]
+    budget: float
+    patience: float
+    model: Path | None
+    batch: str
+    compare: Path | None
+    imports: tuple[str, ...]
+    python: str | None
+
+
+PYTHON = click.option(
+    "--python",
+    callback=told,
+    metavar="PATH",
+    help="The interpreter to examine, where torch and the engine live. Without it: diag's own if it has torch, "
+    "else that of the active environment, else python3.",
+)
 ROOT = click.option("--root", callback=place, multiple=True, metavar="DIR", help="A further root: checks, kb, reports.")
 TIMEOUT = click.option(
     "--timeout", type=float, callback=bound, metavar="SECONDS", help="A bound on the whole run, in seconds."
@@ -161,16 +189,36 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         ROOT,
         TIMEOUT,
     ),
+    Comm: (
+        click.option("--ranks", type=click.IntRange(1, 65536), help="How many; without it one for each device."),
+        click.option("--device", default="auto", callback=told, help="As torch calls it: cuda, xpu, npu, cpu."),
+        click.option("--backend", default="auto", callback=told, help="gloo, nccl, xccl, hccl, or a plug-in's."),
+        click.option(
+            "--op", type=click.Choice(OPS), multiple=True, default=OPS[:1], help="The operation (repeatable)."
+        ),
+        click.option(
+            "--sizes", default="1KiB:64MiB:4", callback=told, help="FROM:TO[:FACTOR], or several with commas."
+        ),
+        click.option("--dtype", type=click.Choice(["bf16", "fp16", "fp32"]), default="bf16", help="Of the elements."),
+        click.option(
+            "--mode", type=click.Choice(MODES), multiple=True, default=MODES, help="How calls are timed (repeatable)."
+        ),
+        click.option("--budget", type=float, callback=bound, default=20.0, help="Seconds of measuring."),
+        click.option(
+            "--patience", type=float, callback=bound, default=30.0, help="Seconds for which nothing may move."
+        ),
+        click.option("--model", callback=place, metavar="FILE|DIR", help="config.json: the sizes that a decode sends."),
+        click.option("--batch", default="1,8,256", callback=told, help="With --model: tokens in a step."),
+        click.option("--compare", callback=place, metavar="FILE", help="An earlier report, or a text with its table."),
+        click.option(
+            "--import", "imports", multiple=True, callback=told, metavar="MODULE", help="A plug-in of torch to import."
+        ),
+        PYTHON,
+    ),
     Live: (
         click.option("--quick", is_flag=True, help="No torch import; no device is touched."),
         click.option("--deep", is_flag=True, help="All measurements in full."),
-        click.option(
-            "--python",
-            callback=told,
-            metavar="PATH",
-            help="The interpreter to examine, where torch and the engine live. Without it: diag's own if it has torch, "
-            "else that of the active environment, else python3.",
-        ),
+        PYTHON,
         click.option(
             "--container", callback=told, metavar="ID", help="Examine inside this running container of the host."
         ),

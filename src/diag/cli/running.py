@@ -29,14 +29,10 @@ if TYPE_CHECKING:
     from diag.cli.options import Beside, Bounds, Content
 
 NOT_FOUND, NOT_EXECUTABLE, SIGNALLED = 127, 126, 128
-LOOKED = 1.0
-"""Seconds for which the processes of a command that stalls are looked at."""
 TOOLS = 8.0
 """Seconds that the tools have together which tell of devices and of Python."""
 NAME = 200
 """Characters of the command's name in a report."""
-PYTHONS = 32
-"""Processes whose Python stacks are asked for."""
 OURS = ("LC_CTYPE",)
 """What Python sets in its own environment where the locale is C."""
 
@@ -226,24 +222,14 @@ def _shown(name: str) -> str:
 
 def _looked_at(pid: int, bounds: Bounds) -> Iterator[Capture]:
     """What the processes do, where they are in Python, and how the devices are used."""
-    from diag.capture import Capture
     from diag.cli.opening import open_roots
     from diag.facts import Reading
+    from diag.looked import looked_at
     from diag.probe import COSTS
-    from diag.processes import family, sampled
     from diag.sources import LiveHost
-    from diag.spawn import Command
-    from diag.spawn import run as several
 
-    yield Capture.of("run/processes", sampled(pid, LOOKED), exit_code=0)
     deadline = time.monotonic() + TOOLS
-    pids = family(pid)[:PYTHONS]
-    stacks = several(
-        [Command(("py-spy", "dump", "--nonblocking", "--pid", str(one))) for one in pids], deadline=deadline
-    )
-    for one, outcome in zip(pids, stacks, strict=True):
-        if outcome.exit_code == 0:
-            yield Capture.of(f"py-spy#{one}", outcome.stdout, exit_code=0)
+    yield from looked_at((pid,), deadline)
     probes = [one for one in open_roots(bounds).probes.values() if one.command and Reading in one.tells]
     yield from LiveHost(sys.executable, sys.executable, COSTS[:1], deadline).captures(probes)
 

@@ -11,6 +11,8 @@ from diag.check import Check
 from diag.engine import Examination
 from diag.facts import (
     Accelerator,
+    Collective,
+    CollectiveTrouble,
     CommandEnd,
     DeviceTrial,
     EngineState,
@@ -21,6 +23,7 @@ from diag.facts import (
     Reference,
     Text,
     TorchBuild,
+    Unavailable,
 )
 from diag.finding import Broken, Result
 from diag.learn import key_of
@@ -74,6 +77,18 @@ def uncaused(
         reasons.append(words["failed silently"].format(program=end.program, end=end.signal or end.exit_code))
     elif rest and not known:
         reasons.append(words["nothing known"])
+    return reasons
+
+
+def unmeasured(opened: Sequence[sources.Source], examination: Examination, words: Words) -> list[str]:
+    """Why nothing was measured between ranks, empty where something was or a finding says why not."""
+    ended = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
+    reasons = [words["time bound"].format(stopped=", ".join(ended))] if ended else []
+    facts = examination.facts
+    if not facts.first(Collective) and not any(result.findings for result in examination.results):
+        untold = [one.reason for one in facts.all(Unavailable) if Collective.__name__ in one.tells]
+        troubles = [one.reason for one in facts.all(CollectiveTrouble)]
+        reasons.append(words["not measured"].format(why="; ".join(troubles or untold) or "?"))
     return reasons
 
 

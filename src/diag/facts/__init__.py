@@ -20,6 +20,7 @@ from diag.facts.baselines import (
 from diag.facts.collective import (
     Collective,
     CollectiveBaseline,
+    CollectiveEarlier,
     CollectiveRank,
     CollectiveTrouble,
     CollectiveWorld,
@@ -118,6 +119,7 @@ __all__ = [
     "Clock",
     "Collective",
     "CollectiveBaseline",
+    "CollectiveEarlier",
     "CollectiveRank",
     "CollectiveTrouble",
     "CollectiveWorld",

@@ -92,6 +92,10 @@ class Collective(Passing, frozen=True, kw_only=True):
         return ", ".join(filter(None, said))
 
 
+class CollectiveEarlier(Collective, frozen=True, kw_only=True):
+    """What an earlier run measured, to be compared with."""
+
+
 class CollectiveRank(Passing, frozen=True, kw_only=True):
     """A rank of a world that was to measure, and where it stood when that was last known.
 

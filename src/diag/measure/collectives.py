@@ -1,79 +1,85 @@
 """Collectives between ranks, timed call by call and verified: one process a rank; rank 0 prints `diag/collectives/1`.
 
-`collectives.py REQUEST` reads `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT` as torch does. What
-ranks tell each other travels over the store, never over the collective that is measured. Sizes are measured in rounds,
-so that what disturbs the machine for a second disturbs all of them a little; rank 0 decides before each round what is
-still open. Seconds of a call are those of its slowest rank.
-
-Modes: `synchronised`, a barrier before each call and its end awaited; `free-running`, calls queued one behind the
-other, their end awaited once; `graph`, the same from a captured graph. Bytes are those of the tensor on one rank, for
-all_gather and reduce_scatter of the whole one, as nccl-tests count them. Buffers hold zeros while time is taken, and a
-pattern whose sums are exact in every type when the result is compared.
+`collectives.py REQUEST` reads `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT` as torch does; where
+the request says `ask`, it only prints on what it would measure, and how many there are. What ranks tell each other
+travels over the store, never over the collective that is measured. Whoever looks after a rank reads in the file
+`progress` which call it is in, and after rank 0 in `partial` what was measured by then. The measuring is `sweep.py`'s.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
+import mmap
 import os
-import random
+import re
+import runpy
+import signal
 import socket
-import statistics
+import struct
 import sys
 import time
+import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from datetime import timedelta
+from functools import partial
+from typing import Any
 
 if __name__ == "__main__":
     sys.path.pop(0)
 
-CALLS, CALLS_LEAST = 2_000, 20
-"""Calls of one size and mode: the most, and the fewest before an interval is believed."""
-BLOCK = 50
-"""Calls of a block: the most."""
-ROUNDS_LEAST = 5
-PRECISE = 0.05
-"""Half of the 90 % interval of the median, as a share of it, at which a size is done."""
-RESAMPLED = 200
-LIBRARIES = ("libnccl", "librccl", "libbkcl", "libccl.so", "libhccl", "libmpi", "libflagcx", "libmccl", "libnccl-net")
-DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+FAREWELL = 5.0
+"""Seconds that rank 0, who holds the store, waits for the others to read that it is over."""
+RECORD, PHASE = struct.Struct("<qq"), 480
+"""What is noted of a rank: calls entered, calls finished, and in words what it does, of so many bytes."""
+DIE_WITH_PARENT = 1
 
 
-class Case(NamedTuple):
-    """What is measured: an operation on so many bytes, in a mode."""
+class Progress:
+    """Where this rank is, in memory that whoever looks after it reads; calls are counted."""
 
-    op: str
-    bytes: int
-    mode: str
+    def __init__(self, path: str) -> None:
+        self.calls = 0
+        if path:
+            with open(path, "r+b") as file:
+                self.memory: Any = mmap.mmap(file.fileno(), RECORD.size + PHASE)
+        else:
+            self.memory = bytearray(RECORD.size + PHASE)
+
+    def at(self, phase: str) -> None:
+        """Note what this rank does."""
+        self.memory[RECORD.size :] = phase.encode()[:PHASE].ljust(PHASE)
+
+    def enter(self) -> None:
+        """Note that a call begins."""
+        self.calls += 1
+        RECORD.pack_into(self.memory, 0, self.calls, self.calls - 1)
+
+    def leave(self) -> None:
+        """Note that it has ended."""
+        RECORD.pack_into(self.memory, 0, self.calls, self.calls)
 
 
 class World:
     """This rank, the others, and the store they meet in."""
 
-    def __init__(self, torch: Any, request: dict[str, Any]) -> None:
-        self.torch, self.request = torch, request
+    def __init__(self, torch: Any, request: dict[str, Any], progress: Progress) -> None:
+        self.torch, self.request, self.progress = torch, request, progress
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         self.local = int(os.environ.get("LOCAL_RANK", self.rank))
-        self.device = request["device"]
-        self.module: Any = getattr(torch, self.device, None)
-        self.progress = (
-            open(request["progress"].format(rank=self.rank), "r+b", buffering=0) if request.get("progress") else None
-        )
-        from datetime import timedelta
-
+        self.device, self.backend = resolved(torch, request["device"], request["backend"])
+        self.module: Any = getattr(torch, self.device)
+        self.synchronise: Callable[[], Any] = (lambda: None) if self.device == "cpu" else self.module.synchronize
         # torchrun's own agent holds the store where it says so.
         agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        patience = timedelta(seconds=request["patience"])
-        whole = torch.distributed.TCPStore(address, port, self.size, self.rank == 0 and not agent, patience)
+        progress.at(f"meeting the others at {address}:{port}")
+        self.patience = timedelta(seconds=request["patience"])
+        whole = torch.distributed.TCPStore(
+            address, port, None, self.rank == 0 and not agent, self.patience, wait_for_workers=False
+        )
         self.store = torch.distributed.PrefixStore(f"diag/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", whole)
-        self.patience = patience
-
-    def at(self, phase: str) -> None:
-        """Note where this rank is, for whoever looks after it."""
-        if self.progress:
-            self.progress.seek(0)
-            self.progress.write(f"{phase:<120}\n".encode())
 
     def tell(self, key: str, value: Any) -> None:
         """Put something into the store for the others."""
@@ -88,98 +94,202 @@ class World:
         self.tell(f"{key}/{self.rank}", value)
         return [self.told(f"{key}/{rank}") for rank in range(self.size)] if self.rank == 0 else []
 
+    def met(self, own: Any) -> list[Any]:
+        """Who each rank is; on rank 0 alone."""
+        self.tell(f"identity/{self.rank}", own)
+        self.progress.at("waiting for rank 0")
+        ranks = []
+        for rank in range(self.size) if self.rank == 0 else ():
+            self.progress.at(f"waiting for rank {rank}")
+            ranks.append(self.told(f"identity/{rank}"))
+        return ranks
+
     def agreed(self, key: str, value: Any) -> Any:
         """What rank 0 says."""
         if self.rank == 0:
             self.tell(key, value)
         return self.told(key)
 
-    def synchronise(self) -> None:
-        """Wait for the device."""
-        if self.device != "cpu":
-            self.module.synchronize()
-
 
 def main() -> None:
     """Meet, measure, and print the document on rank 0."""
     request = json.loads(sys.argv[1])
-    import torch
-    import torch.distributed
+    warnings.simplefilter("ignore")
+    with_parent()
+    progress = Progress(request.get("progress", ""))
+    progress.at("importing torch")
+    try:
+        import torch
+        import torch.distributed
 
-    for name in request.get("imports", ()):
-        importlib.import_module(name)
-    world = World(torch, request)
-    world.at("meeting")
+        for name in request.get("imports", ()):
+            importlib.import_module(name)
+        if request.get("ask"):
+            print(json.dumps(here(torch, request)), flush=True)
+        else:
+            took_part(World(torch, request, progress))
+    except Exception as error:
+        phase = bytes(progress.memory[RECORD.size :]).decode(errors="replace").strip()
+        said = (str(error).strip().splitlines() or [""])[0]
+        progress.at(f"{phase}: {type(error).__name__}: {said}")
+        print(f"{phase}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+    sys.stdout.flush()
+    # Destroying a process group may wait for ever for a rank that is gone.
+    os._exit(0)
+
+
+def with_parent() -> None:
+    """End with whoever started this process, also where that is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+
+
+def resolved(torch: Any, device: str, backend: str) -> tuple[str, str]:
+    """The device and the backend to measure with; `auto` is what this torch has, and what it takes for that."""
+    backends = torch.distributed.Backend
+    if device == "auto" and backend != "auto":
+        takes = backends.backend_capability.get(backend, [])
+        device = "cpu" if "cpu" in takes else "auto"
+    if device == "auto":
+        device = accelerator(torch) or "cpu"
+    if backend == "auto":
+        backend = backends.default_device_backend_map.get(device, "gloo")
+    return device, backend
+
+
+def accelerator(torch: Any) -> str:
+    """The accelerator that this torch can use, by its name in torch; empty where there is none."""
+    if hasattr(torch, "accelerator"):
+        found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return found.type if found else ""
+    names = ("cuda", "xpu", guarded(torch._C._get_privateuse1_backend_name, ""))
+    return next((name for name in names if guarded(partial(usable, torch, name), False)), "")
+
+
+def usable(torch: Any, name: str) -> bool:
+    """Whether this torch has devices of this name."""
+    return bool(getattr(torch, name).is_available())
+
+
+def here(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """What would be measured on, how many there are, and the free memory of each."""
+    device, backend = resolved(torch, request["device"], request["backend"])
+    module = getattr(torch, device)
+    count = 0 if device == "cpu" else module.device_count()
+    free = [guarded(partial(free_memory, module, index), None) for index in range(count)]
+    return {"schema": "diag/collectives-here/1", "device": device, "backend": backend, "devices": count, "free": free}
+
+
+def free_memory(module: Any, index: int | None) -> int:
+    """Bytes of a device's memory that nobody holds."""
+    return int(module.mem_get_info(index)[0])
+
+
+def took_part(world: World) -> None:
+    """Say who this is, measure, and tell rank 0; only where all ranks may be measured together."""
+    began = time.monotonic()
+    world.progress.at("first use of the device")
     if world.device != "cpu":
         world.module.set_device(world.local % max(1, world.module.device_count()))
-    ranks = world.all("identity", identity(world))
-    document: dict[str, Any] = {"schema": "diag/collectives/1", "ranks": ranks, "results": [], "libraries": []}
-    document["error"] = world.agreed("refused", refused(ranks))
-    if not document["error"]:
+    ranks = world.met(identity(world))
+    document: dict[str, Any] = {
+        "schema": "diag/collectives/1",
+        "device": world.device,
+        "backend": world.backend,
+        "dtype": world.request["dtype"],
+        "ranks": ranks,
+        "results": [],
+    }
+    shown(world, document)
+    if refusal := world.agreed("refused", refused(ranks)):
+        document["trouble"] = {"kind": "refused", "reason": refusal[0], "suspects": refusal[1]}
+    else:
         measured(world, document)
+    document["seconds"] = round(time.monotonic() - began, 2)
     if world.rank == 0:
         print(json.dumps(document), flush=True)
-    # Destroying a process group may wait for ever for a rank that is gone.
+    world.progress.at("parting")
     world.agreed("end", "")
-    sys.stdout.flush()
-    os._exit(0)
+    world.tell(f"gone/{world.rank}", "")
+    # The store ends with the process of rank 0: the others must have read that it is over.
+    keys = [f"gone/{rank}" for rank in range(world.size)] if world.rank == 0 else []
+    guarded(lambda: world.store.wait(keys, timedelta(seconds=FAREWELL)) if keys else None, None)
+
+
+def shown(world: World, document: dict[str, Any]) -> None:
+    """Let whoever looks after rank 0 have the document as it is now."""
+    if world.rank == 0 and world.request.get("partial"):
+        with open(world.request["partial"], "r+b") as file:
+            file.truncate(0)
+            file.write(json.dumps(document).encode())
 
 
 def measured(world: World, document: dict[str, Any]) -> None:
     """The first call, the libraries behind it, and all cases."""
     request, distributed = world.request, world.torch.distributed
-    world.at("joining the group")
+    world.progress.at("joining the group")
     group = distributed.PrefixStore("group", world.store)
-    backend = request["backend"]
-    distributed.init_process_group(backend, store=group, rank=world.rank, world_size=world.size, timeout=world.patience)
-    world.at("first all_reduce of 8 bytes")
+    distributed.init_process_group(
+        world.backend, store=group, rank=world.rank, world_size=world.size, timeout=world.patience
+    )
+    world.progress.at("the first all_reduce, of 8 bytes")
+    world.progress.enter()
     distributed.all_reduce(world.torch.zeros(2, device=world.device))
     world.synchronise()
-    document["libraries"] = sorted({tuple(one) for found in world.all("libraries", libraries()) for one in found})
-    document["backend"] = {"asked": backend, "class": type(distributed.distributed_c10d._get_default_group()).__name__}
-    cases = [
-        Case(op, size, mode)
-        for op in request["ops"]
-        for size in request["sizes"]
-        for mode in request["modes"]
-        if mode != "graph" or hasattr(world.module, "CUDAGraph")
-    ]
-    document["results"] = swept(world, cases)
+    world.progress.leave()
+    loaded = libraries(tuple(request.get("libraries", ())), request.get("versions", "") if world.rank == 0 else "")
+    for one, found in zip(document["ranks"], world.all("libraries", loaded)):
+        one["libraries"] = found
+    document["implementation"] = implementation(world)
+    sweep = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sweep.py"))
+    sweep["swept"](world, document, lambda: shown(world, document))
+
+
+def implementation(world: World) -> str:
+    """The class that torch has behind the name of the backend."""
+    group = world.torch.distributed.distributed_c10d._get_default_group()
+    return type(guarded(lambda: group._get_backend(world.torch.device(world.device)), group)).__name__
 
 
 def identity(world: World) -> dict[str, Any]:
     """Who this rank is, and what it would measure on."""
     torch, module = world.torch, world.module
-    properties = module.get_device_properties(module.current_device()) if world.device != "cpu" else None
+    index = None if world.device == "cpu" else module.current_device()
+    properties = None if index is None else module.get_device_properties(index)
+    uuid = str(getattr(properties, "uuid", "") or "")
     return {
         "rank": world.rank,
         "host": socket.gethostname(),
+        "index": index,
         "pid": os.getpid(),
+        "progress": world.request.get("progress", ""),
         "device": getattr(properties, "name", "cpu"),
-        "uuid": str(getattr(properties, "uuid", ""))
-        or (f"{world.device}:{module.current_device()}" if properties else ""),
+        "address": uuid or ("" if index is None else f"{world.device}:{index}"),
+        "free": guarded(partial(free_memory, module, index), None),
         "torch": torch.__version__,
         "library": guarded(lambda: ".".join(map(str, torch.cuda.nccl.version())), "") if world.device == "cuda" else "",
-        "cpus": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
-        "started": os.environ.get("TORCHELASTIC_RUN_ID", ""),
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
     }
 
 
-def refused(ranks: list[dict[str, Any]]) -> str:
-    """Why these ranks measure nothing, empty where they may: one alone, a device held twice, different versions."""
+def refused(ranks: list[dict[str, Any]]) -> tuple[str, list[int]] | None:
+    """Why these ranks measure nothing: one alone, a device held twice, different versions; and which they are."""
     if len(ranks) == 1:
-        return "one rank alone has nobody to exchange with"
+        return "one rank alone has nobody to exchange with", [0]
     held: dict[tuple[str, str], int] = {}
     for one in ranks:
-        key = (one["host"], one["uuid"])
-        if one["uuid"] and key in held:
-            return f"ranks {held[key]} and {one['rank']} hold the same device {one['uuid']} of {one['host']}"
+        key = (one["host"], one["address"])
+        if one["address"] and key in held:
+            suspects = [held[key], one["rank"]]
+            return f"ranks {suspects[0]} and {suspects[1]} hold the same device {key[1]} of {key[0]}", suspects
         held[key] = one["rank"]
-    for name in ("torch", "library"):
+    for name, what in (("torch", "torch"), ("library", "the collective library")):
         versions = {one[name]: one["rank"] for one in reversed(ranks)}
         if len(versions) > 1:
-            return f"{name} differs: " + ", ".join(f"{version} on rank {rank}" for version, rank in versions.items())
-    return ""
+            told = ", ".join(f"{version or 'none'} on rank {rank}" for version, rank in versions.items())
+            return f"{what} differs: {told}", sorted(versions.values())
+    return None
 
 
 def guarded(ask: Callable[[], Any], otherwise: Any) -> Any:
@@ -190,241 +300,22 @@ def guarded(ask: Callable[[], Any], otherwise: Any) -> Any:
         return otherwise
 
 
-def libraries() -> list[tuple[str, str]]:
-    """The libraries for collectives in this process, by name and path."""
+def libraries(names: tuple[str, ...], versions: str) -> list[tuple[str, str]]:
+    """The files in this process whose names begin so, each with the first thing in it that matches `versions`."""
     try:
         with open("/proc/self/maps") as file:
-            paths = {line.split(None, 5)[5].strip() for line in file if line.count("/") > 0 and ".so" in line}
-    except (OSError, IndexError):
+            paths = {line.split(None, 5)[5].strip() for line in file if ".so" in line}
+    except OSError:
         return []
-    named = ((os.path.basename(path), path) for path in paths)
-    return sorted((name, path) for name, path in named if name.startswith(LIBRARIES))
+    found = sorted(path for path in paths if os.path.basename(path).startswith(names))
+    return [(path, guarded(partial(version, path, versions), "")) for path in found]
 
 
-class Exchange(NamedTuple):
-    """An operation with its buffers: the call, and whether a call with the pattern gives what it must."""
-
-    call: Callable[[], Any]
-    right: Callable[[], bool]
-
-
-def exchange(world: World, case: Case) -> Exchange:
-    """The buffers of a case, on this rank's device."""
-    torch, distributed, size, rank = world.torch, world.torch.distributed, world.size, world.rank
-    kind = getattr(torch, DTYPES[world.request["dtype"]])
-    count = max(size, case.bytes // torch.empty(0, dtype=kind).element_size() // size * size)
-    part = count // size
-
-    def pattern(owner: int, length: int = count) -> Any:
-        # Sums of zeros and ones are exact in every type up to 256 ranks.
-        return ((torch.arange(length, device=world.device) + owner) % 2).to(kind)
-
-    def everyone(length: int) -> Any:
-        return sum(pattern(one, length) for one in range(1, size)) + pattern(0, length)
-
-    source = torch.zeros(count, dtype=kind, device=world.device)
-    target = torch.zeros(count, dtype=kind, device=world.device)
-
-    def right(fill: Callable[[], Any], call: Callable[[], Any], result: Any, wanted: Callable[[], Any]) -> bool:
-        source.copy_(fill())
-        call()
-        world.synchronise()
-        same = bool(torch.equal(result, wanted()))
-        source.zero_()
-        target.zero_()
-        return same
-
-    calls: dict[str, tuple[Callable[[], Any], Callable[[], Any], Any, Callable[[], Any]]] = {
-        "all_reduce": (
-            lambda: distributed.all_reduce(source),
-            lambda: pattern(rank),
-            source,
-            lambda: everyone(count),
-        ),
-        "all_gather": (
-            lambda: distributed.all_gather_into_tensor(target, source[:part]),
-            lambda: pattern(rank),
-            target,
-            lambda: torch.cat([pattern(one, part) for one in range(size)]),
-        ),
-        "reduce_scatter": (
-            lambda: distributed.reduce_scatter_tensor(target[:part], source),
-            lambda: pattern(rank),
-            target[:part],
-            lambda: everyone(count)[rank * part : (rank + 1) * part],
-        ),
-        "all_to_all": (
-            lambda: distributed.all_to_all_single(target, source),
-            lambda: pattern(rank),
-            target,
-            lambda: torch.cat([pattern(one)[rank * part : (rank + 1) * part] for one in range(size)]),
-        ),
-        "broadcast": (
-            lambda: distributed.broadcast(source, 0),
-            lambda: pattern(rank),
-            source,
-            lambda: pattern(0),
-        ),
-        "sendrecv": (
-            lambda: [one.wait() for one in distributed.batch_isend_irecv(pair())],
-            lambda: pattern(rank),
-            target,
-            lambda: pattern((rank - 1) % size),
-        ),
-    }
-
-    def pair() -> list[Any]:
-        after, before = (rank + 1) % size, (rank - 1) % size
-        return [
-            distributed.P2POp(distributed.isend, source, after),
-            distributed.P2POp(distributed.irecv, target, before),
-        ]
-
-    call, fill, result, wanted = calls[case.op]
-    return Exchange(call, lambda: right(fill, call, result, wanted))
-
-
-class Taken(NamedTuple):
-    """The samples of a case so far: seconds of each call in each block, of the slowest rank, and of each rank."""
-
-    slowest: list[list[float]]
-    ranks: list[list[float]]
-    foreign: list[float]
-
-
-def swept(world: World, cases: list[Case]) -> list[dict[str, Any]]:
-    """All cases in rounds, until each is precise or the time is over."""
-    end = time.monotonic() + world.request["budget"]
-    exchanges: dict[tuple[str, int], Exchange] = {}
-    taken = [Taken([], [[] for _ in range(world.size)], []) for _ in cases]
-    correct: dict[tuple[str, int], bool] = {}
-    number = 0
-    while plan := world.agreed(f"plan/{number}", planned(cases, taken, end)):
-        for index, calls in plan:
-            case = cases[index]
-            key = case[:2]
-            world.at(f"round {number}: {case.op} of {case.bytes} bytes, {case.mode}")
-            if key not in exchanges:
-                exchanges = {key: exchange(world, case)}
-                same = world.all(f"right/{number}/{index}", exchanges[key].right())
-                correct[key] = correct.get(key, True) and all(same)
-            before = ticks()
-            seconds = MODES[case.mode](world, exchanges[key].call, calls)
-            told = world.all(f"taken/{number}/{index}", (seconds, ticks()[1] - before[1], socket.gethostname()))
-            if told:
-                kept(taken[index], told, before, ticks())
-        number += 1
-    return [result(case, one, correct.get(case[:2])) for case, one in zip(cases, taken)]
-
-
-def planned(cases: list[Case], taken: list[Taken], end: float) -> list[tuple[int, int]]:
-    """What the next round measures, by its place in `cases`, and how many calls; only rank 0 knows."""
-    left = end - time.monotonic()
-    rounds = max((len(one.slowest) for one in taken), default=0)
-    if left <= 0 and rounds:
-        return []
-    open_ = [index for index, one in enumerate(taken) if not done(one)]
-    plan = []
-    for index in open_:
-        block = taken[index].slowest[-1] if taken[index].slowest else []
-        each = statistics.median(block) if block else 0.0
-        # A fifth of what is left is shared by those that are open.
-        fair = left / ROUNDS_LEAST / len(open_) / each if each else 3
-        plan.append((index, max(1, min(BLOCK, int(fair)))))
-    return plan
-
-
-def done(taken: Taken) -> bool:
-    """Whether more calls would not tell more."""
-    calls = sum(map(len, taken.slowest))
-    if len(taken.slowest) < ROUNDS_LEAST or calls < CALLS_LEAST:
-        return False
-    return calls >= CALLS or interval(taken.slowest)[1] < PRECISE
-
-
-def interval(blocks: list[list[float]]) -> tuple[float, float]:
-    """The median of the blocks' medians, and half of its 90 % interval as a share of it, by resampling blocks."""
-    medians = [statistics.median(one) for one in blocks[1:] or blocks]
-    middle = statistics.median(medians)
-    chance = random.Random(0)
-    drawn = sorted(statistics.median(chance.choices(medians, k=len(medians))) for _ in range(RESAMPLED))
-    low, high = drawn[RESAMPLED // 20], drawn[-RESAMPLED // 20 - 1]
-    return middle, (high - low) / 2 / middle if middle else 0.0
-
-
-def synchronised(world: World, call: Callable[[], Any], calls: int) -> list[float]:
-    """Each call by itself, behind a barrier."""
-    seconds = []
-    for _ in range(calls):
-        world.torch.distributed.barrier()
-        world.synchronise()
-        start = time.perf_counter()
-        call()
-        world.synchronise()
-        seconds.append(time.perf_counter() - start)
-    return seconds
-
-
-def free_running(world: World, call: Callable[[], Any], calls: int) -> list[float]:
-    """One sample: calls one behind the other, by their number."""
-    world.torch.distributed.barrier()
-    world.synchronise()
-    start = time.perf_counter()
-    for _ in range(calls):
-        call()
-    world.synchronise()
-    return [(time.perf_counter() - start) / calls]
-
-
-def graph(world: World, call: Callable[[], Any], calls: int) -> list[float]:
-    """One sample: the calls captured in a graph that is replayed, by their number."""
-    module = world.module
-    captured = module.CUDAGraph()
-    with module.graph(captured):
-        for _ in range(calls):
-            call()
-    captured.replay()
-    world.torch.distributed.barrier()
-    world.synchronise()
-    start = time.perf_counter()
-    captured.replay()
-    world.synchronise()
-    return [(time.perf_counter() - start) / calls]
-
-
-MODES = {"synchronised": synchronised, "free-running": free_running, "graph": graph}
-
-
-def ticks() -> tuple[float, float, float]:
-    """Seconds: now, of this process's processors, and of all processors that did something."""
-    try:
-        with open("/proc/stat") as file:
-            busy = file.readline().split()[1:9]
-        spent = sum(int(one) for place, one in enumerate(busy) if place not in (3, 4)) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):
-        spent = 0.0
-    return time.monotonic(), time.process_time(), spent
-
-
-def kept(taken: Taken, told: list[Any], before: tuple[float, ...], after: tuple[float, ...]) -> None:
-    """Keep a block: its slowest ranks, each rank's median, and the share of the processors that others took."""
-    taken.slowest.append([max(call) for call in zip(*(seconds for seconds, *_ in told))])
-    for rank, (seconds, *_) in enumerate(told):
-        taken.ranks[rank].append(statistics.median(seconds))
-    own = sum(spent for _, spent, host in told if host == told[0][2])
-    wall = (after[0] - before[0]) * (os.cpu_count() or 1)
-    taken.foreign.append(max(0.0, after[2] - before[2] - own) / wall if wall else 0.0)
-
-
-def result(case: Case, taken: Taken, correct: bool | None) -> dict[str, Any]:
-    """A case as the document has it; seconds are rounded to nanoseconds."""
-    return {
-        **case._asdict(),
-        "correct": correct,
-        "blocks": [[round(one, 9) for one in block] for block in taken.slowest],
-        "ranks": [[round(one, 9) for one in blocks] for blocks in taken.ranks],
-        "foreign_cpu": [round(one, 3) for one in taken.foreign],
-    }
+def version(path: str, pattern: str) -> str:
+    """What a file says of its own version."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        found = re.search(pattern.encode(), content) if pattern else None
+        return found[1].decode() if found else ""
 
 
 if __name__ == "__main__":

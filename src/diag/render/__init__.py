@@ -13,7 +13,7 @@ from pathlib import Path
 from diag.errors import DiagError
 from diag.report import Report
 
-MODULES = {"terminal": "diag.render.terminal", "json": "diag.render.json"}
+MODULES = {"terminal": "diag.render.terminal", "json": "diag.render.json", "nccl-tests": "diag.render.nccl_tests"}
 TEMPLATES = {"markdown": "report.md.j2", "issue": "issue.md.j2"}
 EXTENSIONS = {".json": "json", ".md": "markdown"}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jinja2
 
+from diag.render.collectives import table
 from diag.render.words import WORDS, follows, judged, repeated, waiver
 from diag.report import Report
 from diag.text import plain
@@ -26,6 +27,7 @@ def render(report: Report, template: Path) -> str:
         waiver=waiver,
         follows=follows,
         repeated=repeated,
+        table="\n".join(table(report.collectives, WORDS[report.language])),
     )
 
 

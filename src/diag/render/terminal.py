@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from diag.facts import MatrixVerdict
 from diag.render import Look
+from diag.render.collectives import table
 from diag.render.words import WORDS, counted, follows, judged, repeated, waiver
 from diag.report import Report, ReportedFinding
 from diag.text import in_one_line
@@ -63,20 +64,25 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row("", "")
         yield from _finding(finding, report)
     yield from _unexplained(report, words)
-    for verdict in report.versions:
+    for verdict in report.versions if report.command != "comm" else ():
         yield Row("", "")
         yield from _versions(verdict, report, words)
+    yield from (Row("", line) for line in table(report.collectives, words))
     yield from _machine(report, words)
     yield Row("", "")
+    yield from _defects(report, words)
+    if report.command.startswith("matrix") and report.versions:
+        return
+    spent = f" ({sum(report.seconds.values()):.2f} s)"
+    yield Row("", judged(report) + spent, text_style=STYLES["faint"])
+
+
+def _defects(report: Report, words: dict[str, str]) -> Iterator[Row]:
     for result in report.results:
         if result.status == "crash":
             yield Row(f"{words['crashed']}: ", f"{result.id}: {result.reason}", STYLES["error"])
     for one in report.broken:
         yield Row(f"{words['broken']}: ", f"{one.where}: {one.error}", STYLES["warning"])
-    if report.command.startswith("matrix") and report.versions:
-        return
-    spent = f" ({sum(report.seconds.values()):.2f} s)"
-    yield Row("", judged(report) + spent, text_style=STYLES["faint"])
 
 
 def _head(report: Report, words: dict[str, str]) -> Iterator[Row]:

@@ -1,0 +1,187 @@
+"""What diag's own ranks measured: each operation by size and mode, who the ranks were, and why there is no more.
+
+What it cannot know: what an engine's own kernels reach. Where these replace the collective library (custom all-reduce,
+symmetric memory, fused kernels), the times of torch's all_reduce are an upper bound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from diag.api import (
+    Capture,
+    Collective,
+    CollectiveRank,
+    CollectiveTrouble,
+    CollectiveWorld,
+    Fact,
+    Latency,
+    Library,
+    Recognise,
+    Unavailable,
+    bus_factor,
+    probe,
+)
+
+SCHEMA = "diag/collectives/1"
+LIBRARIES = (
+    *(
+        "libnccl",
+        "librccl",
+        "libbkcl",
+        "libccl.so",
+        "libhccl",
+        "libhcom",
+        "libmpi.so",
+        "libflagcx",
+        "libmccl",
+        "libucc.so",
+    ),
+    *("libcncl", "libmcclprim", "libxpucuda", "libnccl-net", "libnccl-tuner", "librccl-net"),
+)
+"""How the files begin that exchange data between ranks, or pose as the runtime of another maker."""
+VERSIONS = r"(?:[NRHMB]CCL|NCCL|xccl|FlagCX|oneCCL)[ _][Vv]ersion[: ]{1,2}([0-9a-f][\w.+\-]{1,40})"
+"""What such a file says of its own version, as it would print it."""
+NO_DEVICE = "torch sees no accelerator"
+US, GB = 1e6, 1e9
+
+
+@probe(
+    "collectives",
+    tells=(Collective, CollectiveRank, CollectiveWorld, CollectiveTrouble, Library),
+    measure="collectives",
+    arguments=(json.dumps({"libraries": LIBRARIES, "versions": VERSIONS}),),
+    interpreter="target",
+    cost="active",
+    ranks=True,
+    recognise=Recognise(literals=(f'"schema": "{SCHEMA}"',), lines=0),
+)
+def collectives(capture: Capture) -> Iterator[Fact]:
+    """What was measured, by whom, and what went wrong."""
+    document = capture.document(SCHEMA)
+    if document is None:
+        return
+    if document.get("devices") == 0:
+        origin = capture.said(f'"schema": "{SCHEMA}"')
+        yield Unavailable(origin=origin, what="collectives", how="missing", reason=NO_DEVICE, tells=("Collective",))
+        return
+    yield from _ranks(capture, document)
+    yield from _trouble(capture, document)
+    yield from _libraries(capture, document)
+    for one in document.get("results", ()):
+        yield from _result(capture, document, one)
+
+
+def _ranks(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
+    """The world, and each rank: what it said of itself, and what was seen of it."""
+    told = {one["rank"]: one for one in document.get("ranks", ())}
+    seen = {one["rank"]: one for one in document.get("states", ())}
+    size = document.get("size") or len(told)
+    nodes = len({one["host"] for one in told.values()}) or 1
+    yield CollectiveWorld(
+        origin=capture.said(f'"backend": "{document["backend"]}"'),
+        launcher=document.get("launcher", ""),
+        ranks=size,
+        nodes=nodes,
+        device=document["device"],
+        backend=document["backend"],
+        implementation=document.get("implementation", ""),
+        seconds=document.get("seconds"),
+    )
+    for rank in sorted(told.keys() | seen.keys()):
+        yield _rank(capture, rank, told.get(rank, {}), seen.get(rank, {}))
+
+
+def _rank(capture: Capture, rank: int, told: dict[str, Any], seen: dict[str, Any]) -> CollectiveRank:
+    return CollectiveRank(
+        origin=capture.said(f'"rank": {rank}'),
+        rank=rank,
+        host=told.get("host", ""),
+        pid=seen.get("pid") or told.get("pid"),
+        device=told.get("device", ""),
+        address=told.get("address", ""),
+        torch=told.get("torch", ""),
+        library_version=told.get("library", ""),
+        cpus=told.get("cpus"),
+        phase=seen.get("phase", ""),
+        entered=seen.get("entered"),
+        finished=seen.get("finished"),
+        state=seen.get("state", ""),
+        ended=seen.get("ended", ""),
+    )
+
+
+def _trouble(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
+    if trouble := document.get("trouble"):
+        yield CollectiveTrouble(
+            origin=capture.said(json.dumps(trouble["reason"])[1:-1]),
+            kind=trouble["kind"],
+            reason=trouble["reason"],
+            suspects=tuple(trouble.get("suspects", ())),
+            seconds=trouble.get("seconds"),
+            released=trouble.get("released"),
+        )
+
+
+def _libraries(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
+    """The libraries in the process of one rank: the first that holds the most."""
+    held = [one.get("libraries", ()) for one in document.get("ranks", ())]
+    for path, version in max(held, key=len, default=()):
+        name = path.rpartition("/")[2].partition(".so")[0]
+        yield Library(origin=capture.said(path), name=name, path=path, version=version, process="collectives")
+
+
+def _result(capture: Capture, document: dict[str, Any], result: dict[str, Any]) -> Iterator[Fact]:
+    ranks = document.get("ranks", ())
+    samples = sorted(one for block in result["blocks"][1:] or result["blocks"] for one in block)
+    if not samples and result["correct"] is not False:
+        return
+    median = result.get("median") or None
+    size, op = result["bytes"], result["op"]
+    algbw = size / median / GB if median else None
+    factor = bus_factor(op, len(ranks))
+    libraries = [one for rank in ranks[:1] for one in rank.get("libraries", ())]
+    path, version = libraries[0] if libraries else ("", "")
+    interval = result.get("interval90")
+    yield Collective(
+        origin=capture.said(f'"op": "{op}", "bytes": {size}, "mode": "{result["mode"]}"'),
+        op=op,
+        bytes=size,
+        tool="diag",
+        mode=result["mode"],
+        in_place=result["in_place"],
+        backend=document["backend"],
+        library=path.rpartition("/")[2],
+        library_version=version or ranks[0].get("library", ""),
+        device=ranks[0].get("device", ""),
+        dtype=document["dtype"],
+        ranks=len(ranks),
+        nodes=len({one["host"] for one in ranks}),
+        iterations=result["calls"],
+        latency_us=_latency(samples, median),
+        interval90_us=None if interval is None else interval * US,
+        rank_us=tuple(_median(blocks[1:] or blocks) * US for blocks in result["ranks"] if blocks),
+        foreign_cpu=result["foreign_cpu"],
+        algbw_gbps=algbw,
+        busbw_gbps=algbw * factor if algbw and factor else None,
+        correct=result["correct"],
+        noisy=bool(median and interval is not None and interval >= PRECISE * median),
+    )
+
+
+PRECISE = 0.05
+"""Half of the 90 % interval, as a share of the median, from which on a result is noisy."""
+
+
+def _latency(samples: list[float], median: float | None) -> Latency:
+    if not samples or median is None:
+        return Latency()
+    last = len(samples) - 1
+    p5, p10, p95 = (samples[round(share * last)] * US for share in (0.05, 0.1, 0.95))
+    return Latency(min=samples[0] * US, p5=p5, p10=p10, median=median * US, p95=p95, max=samples[last] * US)
+
+
+def _median(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]

@@ -1,0 +1,153 @@
+"""`diag comm`: measure collectives between ranks, started here or by a launcher, and judge them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from msgspec import DecodeError, json, to_builtins
+
+from diag import ranks, world
+from diag.capture import Capture
+from diag.cli.opening import deadline_of, load, now, open_sources
+from diag.cli.options import Bounds, Comm, Content, Live, Output
+from diag.cli.place import target_python
+from diag.errors import DiagError
+from diag.facts import Collective, ModelShape
+from diag.learn import learn
+from diag.plugins import Loaded
+from diag.probe import Cost
+from diag.report import Report
+from diag.sources import LiveHost, Source
+from diag.text import decode, printable
+
+COSTS: tuple[Cost, ...] = ("passive", "active")
+"""What it costs to look at what explains a bad number, and to measure."""
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s?(?:([KMG]i?)?(B)?)", re.IGNORECASE)
+LARGEST = 64 * 2**30
+STEP = 2
+DTYPES = {"fp32": 4, "bf16": 2, "fp16": 2}
+"""Bytes of an element."""
+CONFIG_CAP = 2**22
+EARLIER_CAP = 2**28
+
+
+def run(asked: Comm, *, output: Output, content: Content, bounds: Bounds) -> int:
+    """Measure and report; a rank that is not the first of its world takes part and says nothing."""
+    from diag.cli import examine
+
+    rank = ranks.launched(os.environ)
+    if rank and asked.ranks not in (None, rank.size):
+        raise DiagError(f"--ranks {asked.ranks}: {rank.launcher} started {rank.size}")
+    deadline = deadline_of(bounds)
+    host = LiveHost(target_python(asked.python), sys.executable, COSTS, deadline, now, _wanted(asked, bounds), rank)
+    if rank and rank.rank:
+        return _joined(host, bounds)
+    texts = {"earlier": earlier(asked.compare, bounds)} if asked.compare else {}
+    question = examine.Question(command=examine.COMM, opened=(host,), texts=texts)
+    return examine.run(question, output=output, content=content, bounds=bounds, live=Live())
+
+
+def _joined(host: LiveHost, bounds: Bounds) -> int:
+    """Take part as another rank; a launcher ends all where one ends badly, and rank 0 is to report."""
+    for probe in load(bounds).probes.values():
+        if probe.ranks and (said := world.joined(host.between, host.place(probe))):
+            print(f"diag: {said}", file=sys.stderr)
+    return 0
+
+
+def _wanted(asked: Comm, bounds: Bounds) -> world.Asked:
+    """What the options ask of the ranks."""
+    sizes = sizes_of(asked.sizes)
+    if asked.model:
+        loaded = load(bounds)
+        hidden = _hidden_size(asked.model, loaded)
+        sizes = tuple(batch * hidden * DTYPES[asked.dtype] for batch in batches(asked.batch))
+    given = {name: getattr(asked, name) for name in ("ranks", "device", "backend", "dtype", "budget", "patience")}
+    return world.Asked(**given, ops=asked.op, sizes=sizes, modes=asked.mode, imports=asked.imports, bare=True)
+
+
+def sizes_of(text: str) -> tuple[int, ...]:
+    """Sizes in bytes: `1KiB:64MiB` (each twice the one before), `1KiB:1GiB:4`, `2.6MB`, or several with commas.
+
+    K, M and G are binary as in nccl-tests, KB, MB and GB decimal.
+    """
+    return tuple(dict.fromkeys(chain.from_iterable(map(_ladder, text.split(",")))))
+
+
+def _ladder(text: str) -> Iterator[int]:
+    first, *rest = text.split(":")
+    step = rest[1] if len(rest) > 1 else str(STEP)
+    if len(rest) > 2 or not re.fullmatch(r"[2-9]|[1-9]\d{1,3}", step):
+        raise DiagError(f"--sizes {text}: it is not SIZE, FROM:TO or FROM:TO:FACTOR")
+    size, last = _size(first), _size(rest[0] if rest else first)
+    if last < size:
+        raise DiagError(f"--sizes {text}: {rest[0]} is smaller than {first}")
+    while size <= last:
+        yield size
+        size *= int(step)
+
+
+def _size(text: str) -> int:
+    found = SIZE.fullmatch(text.strip())
+    if not found:
+        raise DiagError(f"--sizes {text!r}: it is not a size such as 8KiB or 2.6MB")
+    number, unit, decimal = float(found[1]), (found[2] or "").upper(), found[3]
+    size = int(number * (1000 ** "_KMG".index(unit) if decimal and unit in ("K", "M", "G") else UNITS[unit]))
+    if not 1 <= size <= LARGEST:
+        raise DiagError(f"--sizes {text}: it is not between 1 byte and {LARGEST >> 30} GiB")
+    return size
+
+
+def batches(text: str) -> list[int]:
+    """Numbers of tokens in a step."""
+    words = [one.strip() for one in text.split(",")]
+    if not all(re.fullmatch(r"[1-9]\d{0,6}", one) for one in words):
+        raise DiagError(f"--batch {text}: it is not numbers such as 1,8,256")
+    return [int(one) for one in words]
+
+
+def _hidden_size(path: Path, loaded: Loaded) -> int:
+    """The width of a model, from its `config.json` or the folder that holds it."""
+    path = path / "config.json" if path.is_dir() else path
+    try:
+        with path.open("rb") as file:
+            text = decode(file.read(CONFIG_CAP))
+    except OSError as error:
+        raise DiagError(f"--model {path}: {error.strerror or error}") from error
+    shape = learn([Capture.of(path.name, text, kind="text")], loaded).facts.first(ModelShape)
+    if not shape or not shape.hidden_size:
+        raise DiagError(f"--model {path}: it states no hidden size")
+    return shape.hidden_size
+
+
+def earlier(path: Path, bounds: Bounds) -> str:
+    """What an earlier run measured, from its report or from any text that holds its tables, as JSON."""
+    told = _reported(path)
+    if told is None:
+        sources: Sequence[Source] = open_sources([str(path)], deadline_of(bounds))
+        loaded = load(bounds)
+        captures = (capture for one in sources for capture in one.captures(tuple(loaded.probes.values())))
+        told = [to_builtins(one) for one in learn(captures, loaded).facts.all(Collective)]
+    if not told:
+        raise DiagError(f"--compare {path}: it holds no measurement between ranks")
+    return json.encode({"file": printable(path.name), "results": told}).decode()
+
+
+def _reported(path: Path) -> list[object] | None:
+    """The measurements in a report in JSON, None where it is none."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(EARLIER_CAP)
+    except OSError as error:
+        raise DiagError(f"--compare {path}: {error.strerror or error}") from error
+    with suppress(DecodeError):
+        report = json.decode(decode(content), type=Report)
+        return list(report.facts.get(Collective.__name__, ()))
+    return None

@@ -1,0 +1,80 @@
+"""What was measured between ranks, as a table: each operation by mode and size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from diag.facts import Collective
+
+SHOWN = 60
+"""Rows of a run that are shown."""
+UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+HEAD = ("op", "mode", "size", "µs p50", "±", "min", "p95", "algbw", "busbw", "", "")
+LEFT = (True, True, *(False,) * 7, True, True)
+
+
+def table(measured: Iterable[Collective], words: Mapping[str, str]) -> Iterator[str]:
+    """The lines of the table, of each world by itself; GB/s, and microseconds of the slowest rank."""
+    for world, group in groupby(measured, key=_world):
+        ranks, nodes, backend, library, version, dtype, device, tool = world
+        told = {"ranks": ranks, "nodes": nodes, "backend": backend, "library": library, "version": version}
+        yield ""
+        yield _tidy(words["between"].format(**told, dtype=dtype, device=device, tool=tool))
+        rows = list(group)
+        yield from _aligned([HEAD, *(_row(one, words) for one in rows[:SHOWN])])
+        if len(rows) > SHOWN:
+            yield words["more rows"].format(count=len(rows) - SHOWN)
+
+
+def _world(one: Collective) -> tuple[object, ...]:
+    return (
+        *(one.ranks or "?", one.nodes or "?", one.backend, one.library, one.library_version),
+        *(one.dtype, one.device, one.tool),
+    )
+
+
+def _tidy(text: str) -> str:
+    """Without what was not told."""
+    parts = [" ".join(part.split()) for part in text.replace("，", ", ").split(",")]
+    return ", ".join(part for part in parts if part.strip(" ()"))
+
+
+def _row(one: Collective, words: Mapping[str, str]) -> tuple[str, ...]:
+    latency = one.latency_us
+    half, typical = one.interval90_us, latency.typical
+    share = f"{half / typical:.0%}" if half is not None and typical else ""
+    place = {True: "in place", False: "", None: ""}[one.in_place] if one.tool != "diag" else ""
+    notes = [
+        words["wrong"] if one.correct is False else "",
+        words["noisy"] if one.noisy else "",
+        words["others"].format(share=f"{one.foreign_cpu:.0%}") if (one.foreign_cpu or 0) > FOREIGN else "",
+    ]
+    figures = (typical, share, latency.min, latency.p95, one.algbw_gbps, one.busbw_gbps)
+    return (one.op, one.mode, size(one.bytes), *map(_figure, figures), place, ", ".join(filter(None, notes)))
+
+
+FOREIGN = 0.05
+"""The share of the processors from which on it is told that others used it."""
+
+
+def size(count: int) -> str:
+    """Bytes in the largest binary unit that fits exactly, else as they are."""
+    for unit, name in UNITS:
+        if count % unit == 0 and count:
+            return f"{count // unit} {name}"
+    return f"{count} B"
+
+
+def _figure(value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    used = [place for place in range(len(HEAD)) if any(row[place] for row in rows[1:])]
+    widths = {place: max(len(row[place]) for row in rows) for place in used}
+    for row in rows:
+        cells = (row[place].ljust(widths[place]) if LEFT[place] else row[place].rjust(widths[place]) for place in used)
+        yield ("  " + "  ".join(cells)).rstrip()

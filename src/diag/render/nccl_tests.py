@@ -1,0 +1,70 @@
+"""What was measured between ranks in the columns of nccl-tests, for programs that read these.
+
+The mode is `free-running`, which is how nccl-tests time: calls queued one behind the other. Of a placement that was not
+measured the columns say `N/A`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from diag.facts import Collective
+from diag.render import Look
+from diag.report import Report
+
+MODE = "free-running"
+TYPES = {"bf16": ("bfloat16", 2), "fp16": ("half", 2), "fp32": ("float", 4)}
+REDUCES = ("all_reduce", "reduce_scatter")
+COLUMNS = "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}"
+FIGURES = "  {:>7}  {:>6}  {:>6} {:>6}"
+NONE = ("N/A", "N/A", "N/A", "N/A")
+PLACES = ("out-of-place", "in-place")
+
+
+def render(report: Report, look: Look) -> str:
+    """The tables, one for each operation."""
+    return "".join(f"{line.rstrip()}\n" for line in _lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    told = [one for one in report.collectives if one.mode in (MODE, "")]
+    for op, group in groupby(told, key=lambda one: one.op):
+        rows = list(group)
+        first = rows[0]
+        world = f"ranks: {first.ranks} nodes: {first.nodes} backend: {first.backend}"
+        yield f"# diag {report.tool} {op} mode: {MODE} {world}"
+        yield f"# device: {first.device} library: {first.library} {first.library_version}"
+        yield "#"
+        yield f"#{'':51}" + "".join(f"{place:^31}" for place in PLACES)
+        yield (
+            "#"
+            + COLUMNS.format("size", "count", "type", "redop", "root")[1:]
+            + 2 * FIGURES.format("time", "algbw", "busbw", "#wrong")
+        )
+        yield (
+            "#"
+            + COLUMNS.format("(B)", "(elements)", "", "", "")[1:]
+            + 2 * FIGURES.format("(us)", "(GB/s)", "(GB/s)", "")
+        )
+        yield from map(_row, rows)
+        bandwidths = [one.busbw_gbps for one in rows if one.busbw_gbps is not None]
+        wrong = sum(one.correct is False for one in rows)
+        yield f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}"
+        if bandwidths:
+            yield f"# Avg bus bandwidth    : {sum(bandwidths) / len(bandwidths):g}"
+        yield "#"
+
+
+def _row(one: Collective) -> str:
+    kind, width = TYPES.get(one.dtype, (one.dtype, 1))
+    told = (
+        f"{one.latency_us.typical or 0:.2f}",
+        *(f"{value:.2f}" if value is not None else "N/A" for value in (one.algbw_gbps, one.busbw_gbps)),
+        "N/A" if one.correct is None else str(int(not one.correct)),
+    )
+    redop, root = "sum" if one.op in REDUCES else "none", "0" if one.op == "broadcast" else "-1"
+    figures = (NONE, told) if one.in_place else (told, NONE)
+    return COLUMNS.format(one.bytes, one.bytes // width, kind, redop, root) + "".join(
+        FIGURES.format(*part) for part in figures
+    )
