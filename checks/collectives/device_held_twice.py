@@ -74,7 +74,10 @@ EACH = HEAD + f'"ranks": [{RANK % (0, 71, "5f7f0e5d")}, {RANK % (1, 72, "9c1b2a3
         "https://docs.pytorch.org/docs/stable/elastic/run.html",
         "https://github.com/vllm-project/vllm/issues/2422",
     ),
-    explains=("nccl/device-shared-by-ranks",),
+    explains=(
+        "nccl/device-shared-by-ranks",
+        "collectives/call-failed",
+    ),
     fires=(TWICE,),
     silent=(EACH,),
 )

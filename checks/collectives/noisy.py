@@ -64,6 +64,7 @@ QUIET = HEAD + ROW % (0.00002, 0.01)
         ),
     ),
     sources=("https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md",),
+    explains=("collectives/below-typical",),
     fires=(BUSY, UNSTEADY),
     silent=(QUIET,),
 )

@@ -1,7 +1,8 @@
-"""A benchmark of exchange between devices ran with one rank alone.
+"""A measurement of exchange between devices ran with one rank alone.
 
 ## What it finds
-The output of a benchmark whose world has one rank: nothing was exchanged, and its bandwidth is told as 0.
+The output of a benchmark whose world has one rank: nothing was exchanged, and its bandwidth is told as 0. Ranks of
+`diag comm` of which each was told that it is alone.
 
 ## Why it matters
 It ends without an error and looks like a result. Nothing was measured of the links.
@@ -15,7 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Collective, Evidence, Facts, Finding, Remedy, check
+from diag.api import (
+    Answer,
+    Collective,
+    CollectiveTrouble,
+    CollectiveWorld,
+    Evidence,
+    Facts,
+    Finding,
+    Remedy,
+    check,
+)
 
 WITHOUT_MPI = """\
 mpirun -host localhost,172.31.20.228 -np 2 /home/user/nccl-tests/build/all_reduce_perf -b 1250M -e 1250M -g 1
@@ -43,11 +54,26 @@ TWO = """\
 """
 
 
+DIAG = (
+    '{"schema": "diag/collectives/1", "device": "cuda", "backend": "nccl", "dtype": "bf16", "launcher": "slurm", '
+    '"size": 1, "ranks": [{"rank": 0, "host": "a"}], "results": [], "trouble": {"kind": "refused", "reason": '
+    '"one rank alone has nobody to exchange with", "suspects": [0]}}\n'
+)
+
+
+def unmeasured(facts: Facts) -> str:
+    """Why the question does not arise: nothing was to be measured."""
+    told = facts.first(Collective) or facts.first(CollectiveTrouble)
+    return "" if told else "no exchange between devices was measured here"
+
+
 @check(
     "collectives/one-rank",
     severity="warning",
     about="device",
-    needs=(Collective,),
+    needs=(),
+    uses=(Collective, CollectiveTrouble, CollectiveWorld),
+    applies=unmeasured,
     words={
         "en": {
             "title": "The benchmark measured one device alone",
@@ -95,7 +121,7 @@ TWO = """\
         "https://github.com/NVIDIA/nccl-tests/issues/107",
         "https://github.com/NVIDIA/nccl-tests/issues/294",
     ),
-    fires=(WITHOUT_MPI,),
+    fires=(WITHOUT_MPI, DIAG),
     silent=(TWO,),
 )
 def one_rank(facts: Facts) -> Iterator[Answer]:
@@ -104,3 +130,9 @@ def one_rank(facts: Facts) -> Iterator[Answer]:
     alone = {one.tool: one for one in reversed(facts.all(Collective)) if one.ranks == 1}
     for tool, first in ((tool, first) for tool, first in alone.items() if tool not in several):
         yield Finding(subject=tool, values={"tool": tool}, evidence=(Evidence.of(first),))
+    for world in facts.all(CollectiveWorld):
+        refused = next((one for one in facts.all(CollectiveTrouble) if one.kind == "refused"), None)
+        if world.ranks == 1 and refused:
+            yield Finding(
+                subject="diag", values={"tool": "diag comm"}, evidence=(Evidence.of(world), Evidence.of(refused))
+            )

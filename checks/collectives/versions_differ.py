@@ -71,6 +71,7 @@ SAME = (
         "https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
     ),
+    explains=("collectives/call-failed", "collectives/rank-unreachable"),
     fires=(LIBRARIES, TORCHES),
     silent=(SAME,),
 )
