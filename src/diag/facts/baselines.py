@@ -8,6 +8,7 @@ the way of timing counts as well; past it neither matters. Where that is, the ro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import NamedTuple
 
 from diag.facts.bag import Facts
@@ -19,6 +20,8 @@ from diag.text import expression, matches
 
 SATURATED = 0.8
 """Share of the highest bandwidth known of a machine from which on a row tells of the links, not of the calls."""
+LARGE = 64 * 2**20
+"""Bytes from which on that is believed of a machine of which one row alone is known."""
 BEYOND, BEFORE = 4, 2
 """How many times larger or smaller than a row's a message may be, where bandwidth decides, to say something still."""
 UNITS = ("B", "KiB", "MiB", "GiB")
@@ -97,11 +100,12 @@ def _machine(row: CollectiveBaseline) -> Machine:
 
 
 def _peaks(rows: Iterable[CollectiveBaseline]) -> dict[Machine, float]:
-    """The highest bandwidth known of each operation on each kind of machine."""
-    peaks: dict[Machine, float] = {}
+    """The highest bandwidth known of each operation on each kind of machine; infinite where what is known is no peak."""
+    reached: dict[Machine, list[CollectiveBaseline]] = {}
     for row in rows:
-        peaks[_machine(row)] = max(peaks.get(_machine(row), 0.0), row.busbw_gbps or 0.0)
-    return peaks
+        reached.setdefault(_machine(row), []).append(row)
+    large = {machine: [row for row in told if len(told) > 1 or row.bytes >= LARGE] for machine, told in reached.items()}
+    return {machine: max((row.busbw_gbps or 0.0 for row in told), default=inf) for machine, told in large.items()}
 
 
 def _beside(facts: Facts, one: Collective, peaks: dict[Machine, float]) -> Iterator[Comparison]:
