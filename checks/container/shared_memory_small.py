@@ -70,7 +70,11 @@ STATED = HOST_IPC.replace("--ipc=host", "--shm-size=64m")
         "https://github.com/pytorch/pytorch/issues/1158",
         "https://github.com/vllm-project/vllm-ascend/pull/3519",
     ),
-    explains=("host/shared-memory-small",),
+    explains=(
+        "host/shared-memory-small",
+        "collectives/rank-died",
+        "collectives/call-failed",
+    ),
     fires=(PRIVATE, STATED),
     silent=(HOST_IPC,),
 )

@@ -82,6 +82,7 @@ GPU 1: NVIDIA H100 PCIe (UUID: GPU-00000000-0000-0000-0000-000000000001)
         "https://docs.nvidia.com/health-validation/reference/checks/nvlink",
         "https://github.com/Azure/azhpc-diagnostics/issues/73",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(TWO_OF_SIX,),
     silent=(CARDS,),
 )

@@ -95,6 +95,7 @@ GPU3    SYS     SYS     NODE     X      SYS     SYS     NODE    NODE    32-63   
         "https://github.com/NVIDIA/nccl/issues/1182",
         "https://github.com/Azure/azhpc-images/issues/443",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(GPU3_BESIDE,),
     silent=(ALL_ALIKE, NO_FAST_LINK),
 )

@@ -148,6 +148,7 @@ NPU = """\
         ),
     ),
     sources=(THREAD, "https://github.com/vllm-project/vllm/issues/50135"),
+    explains=("collectives/noisy", "collectives/ranks-uneven"),
     fires=(
         TAKEN + LAUNCH,
         LAUNCH + TAKEN + PROCESSES + NOBODY,

@@ -61,6 +61,7 @@ FULL = """\
         ),
     ),
     sources=(REASONS,),
+    explains=("collectives/ranks-uneven",),
     fires=(CAPPED,),
     silent=(FULL,),
 )

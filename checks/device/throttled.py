@@ -113,7 +113,12 @@ GPU 0000000F:01:00.0
         "https://github.com/ollama/ollama/issues/13552",
         "https://github.com/NVIDIA/DCGM/issues/270",
     ),
-    explains=("nvidia/diagnosis-failed",),
+    explains=(
+        "nvidia/diagnosis-failed",
+        "collectives/below-baseline",
+        "collectives/below-typical",
+        "collectives/ranks-uneven",
+    ),
     fires=(DIAGNOSIS, ROW, WATCHED, LIBRARY),
     silent=(COUNTERS,),
 )

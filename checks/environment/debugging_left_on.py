@@ -78,6 +78,7 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
         "https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html",
         "https://www.hiascend.com/document/detail/zh/Pytorch/720/comref/Envvariables/Envir_006.html",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(TROUBLESHOOTING, ROCM),
     silent=(ASCEND_OFF, NOT_BLOCKING, ADVICE + NOT_BLOCKING),
 )

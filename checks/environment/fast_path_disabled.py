@@ -93,6 +93,7 @@ NO_PEERS = expression(r"GeForce RTX [45]0")
         "https://docs.vllm.ai/en/latest/usage/troubleshooting.html",
         "https://rocm.docs.amd.com/projects/ROCR-Runtime/en/docs-6.2.1/api-reference/environment_variables.html",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(P2P, CONF, COMMAND),
     silent=(ON, OUTDONE),
 )

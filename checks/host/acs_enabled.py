@@ -120,6 +120,12 @@ TO_MANAGEMENT = (
         "https://github.com/NVIDIA/nccl/issues/19",
         "https://docs.nvidia.com/ai-enterprise/planning-resource/optimizing-vm-configuration-ai-inference/latest/appendix.html",
     ),
+    explains=(
+        "collectives/below-baseline",
+        "collectives/below-typical",
+        "collectives/rank-silent",
+        "collectives/wrong-result",
+    ),
     fires=(REDIRECTED,),
     silent=(SWITCHED, TO_MANAGEMENT),
 )

@@ -80,6 +80,7 @@ ALLOWED_ALL = "Cpus_allowed_list:\t0-207\n"
         "https://github.com/NVIDIA/pyxis/issues/40",
         "https://github.com/huggingface/text-generation-inference/issues/1874",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical", "collectives/ranks-uneven"),
     fires=(LSCPU + BUS + ALLOWED_NODE_0,),
     silent=(LSCPU + BUS + ALLOWED_ALL,),
 )

@@ -62,6 +62,12 @@ NORMAL = """\
         ),
     ),
     sources=("https://github.com/erpalma/throttled/issues/239", "https://github.com/konkor/cpufreq/issues/50"),
+    explains=(
+        "collectives/below-baseline",
+        "collectives/below-typical",
+        "collectives/ranks-uneven",
+        "collectives/noisy",
+    ),
     fires=(CORES,),
     silent=(NORMAL,),
 )

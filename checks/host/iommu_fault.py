@@ -99,6 +99,7 @@ ENABLED = """\
         "https://github.com/NVIDIA/nccl/issues/257",
         "https://github.com/stas00/toolbox/issues/1",
     ),
+    explains=("collectives/rank-silent", "collectives/wrong-result"),
     fires=(PEER,),
     silent=(ENABLED,),
 )

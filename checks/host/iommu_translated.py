@@ -117,7 +117,13 @@ GROUPS = """\
         "https://github.com/vllm-project/vllm/issues/9920",
         "https://github.com/ROCm/rccl/issues/1026",
     ),
-    explains=("host/iommu-fault",),
+    explains=(
+        "host/iommu-fault",
+        "collectives/below-baseline",
+        "collectives/below-typical",
+        "collectives/rank-silent",
+        "collectives/wrong-result",
+    ),
     fires=(
         TWO_CARDS + LOG,
         TWO_CARDS + "# grep -Hr . /sys/kernel/iommu_groups/*/type\n/sys/kernel/iommu_groups/14/type:DMA-FQ\n",

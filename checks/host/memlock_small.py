@@ -132,6 +132,7 @@ Max locked memory         8388608              8388608              bytes
         "https://github.com/openucx/ucx/issues/8229",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/runtime_and_mpi_issues.html",
     ),
+    explains=("collectives/call-failed",),
     fires=(PORT + ULIMIT_64, PORT + PROC_8_MIB),
     silent=(PORT + ULIMIT_UNLIMITED, PORT_DOWN + ULIMIT_64),
 )

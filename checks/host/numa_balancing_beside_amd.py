@@ -85,6 +85,7 @@ OFF = "kernel.numa_balancing = 0\nkernel.numa_balancing_scan_delay_ms = 1000\n"
         "https://github.com/ROCm/amdsmi/issues/81",
         "https://github.com/ROCm/legacy-rocm-build/pull/3416",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(AITER, MI300X + ON),
     silent=(MI300X + OFF,),
 )

@@ -83,6 +83,7 @@ NONE = """\
         ),
     ),
     sources=("https://docs.kernel.org/PCI/pcieaer-howto.html",),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(ADAPTER,),
     silent=(NONE,),
 )

@@ -69,6 +69,7 @@ index, name, utilization.gpu [%], pcie.link.gen.current, pcie.link.gen.max
         "https://github.com/local-inference-lab/rtx6kpro/pull/88",
         "https://nvidia.github.io/cuda-python/cuda-core/latest/generated/cuda.core.system.PciInfo.html",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(BUSY_AT_GEN_1,),
     silent=(IDLE_AT_GEN_1,),
 )

@@ -100,6 +100,7 @@ class Slot(NamedTuple):
         "https://nvidia.github.io/cuda-python/cuda-core/latest/generated/cuda.core.system.PciInfo.html",
         "https://github.com/geerlingguy/raspberry-pi-pcie-devices/issues/143",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(TWO_OF_FOUR,),
     silent=(ALL_NARROW,),
 )

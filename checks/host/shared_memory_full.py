@@ -76,6 +76,7 @@ tmpfs            24G     0   24G   0% /dev/shm
         ),
     ),
     sources=("https://github.com/llm-d/llm-d/issues/352", "https://github.com/vllm-project/vllm/pull/51317"),
+    explains=("collectives/rank-died", "collectives/call-failed"),
     fires=(DF_FULL,),
     silent=(DF_FREE,),
 )

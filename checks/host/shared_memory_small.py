@@ -78,6 +78,7 @@ tmpfs on /dev/shm type tmpfs (rw,relatime,size=24684092k)
         ),
     ),
     sources=("https://github.com/pytorch/ci-infra/pull/490",),
+    explains=("collectives/rank-died", "collectives/call-failed"),
     fires=(DF_64M,),
     silent=(DF_24G, MOUNT_24G),
 )

@@ -103,6 +103,7 @@ mlx5_0\t1\t7\t0000:0000:0000:0000:0000:ffff:0a98:000c\t10.152.0.12  \tv2\tnet1
         "https://raw.githubusercontent.com/NVIDIA/nccl/v2.31.2-1/src/transport/net_ib/connect.cc",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",
     ),
+    explains=("collectives/call-failed",),
     fires=(
         SHOW_GIDS + "export NCCL_IB_GID_INDEX=3\n",
         DEVINFO + "export NCCL_IB_GID_INDEX=2\n",

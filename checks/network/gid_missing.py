@@ -83,6 +83,7 @@ mlx5_1  1       3       0000:0000:0000:0000:0000:ffff:c0a8:0201 192.168.2.1     
         "https://github.com/getainode/ainode/releases/tag/v0.5.11",
         "https://github.com/uccl-project/uccl/pull/803",
     ),
+    explains=("collectives/call-failed",),
     fires=(ONE_WITHOUT_ADDRESS,),
     silent=(ALL_WITH_ADDRESS, ONE_WITHOUT_ADDRESS + "export NCCL_IB_HCA==mlx5_1:1\n"),
 )

@@ -111,6 +111,7 @@ LIVE = (
         "https://www.hiascend.com/document/detail/zh/CANNCommunityEdition/83RC1/maintenref/envvar/envref_07_0075.html",
         "https://github.com/Alibaba-NLP/DeepResearch/issues/107",
     ),
+    explains=("collectives/rank-unreachable", "collectives/call-failed"),
     fires=(
         IP_ADDR + "export NCCL_SOCKET_IFNAME=eth0\n",
         "export NCCL_SOCKET_IFNAME=eth7\n" + TWO,

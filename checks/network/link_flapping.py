@@ -81,6 +81,12 @@ ONCE_EACH = """\
         "https://docs.nvidia.com/nvsentinel/components/nic-health-monitor/link-state-detection",
         "https://github.com/NVIDIA/nccl/pull/2183",
     ),
+    explains=(
+        "collectives/below-baseline",
+        "collectives/below-typical",
+        "collectives/curve-collapses",
+        "collectives/rank-silent",
+    ),
     fires=(FLAPPING,),
     silent=(ONCE_EACH, TWICE),
 )

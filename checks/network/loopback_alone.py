@@ -69,6 +69,7 @@ WITH_ETH0 = (
         "https://github.com/NVIDIA/nccl/issues/210",
         "https://github.com/intel/cc-oci-runtime/issues/953",
     ),
+    explains=("collectives/rank-unreachable", "collectives/call-failed"),
     fires=(ALONE,),
     silent=(WITH_ETH0,),
 )

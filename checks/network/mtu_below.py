@@ -87,6 +87,7 @@ hca_id: mlx5_2
         "https://github.com/NVIDIA/nccl/issues/1524",
         "https://github.com/NVIDIA/nccl/pull/2135",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(SMALL,),
     silent=(SMALL_AND_DOWN,),
 )

@@ -140,6 +140,7 @@ LEFT_OUT = "export NCCL_IB_HCA==mlx5_0,mlx5_10\n" + ROCE_TWO_OF_EIGHT_DOWN
         "https://github.com/leptonai/gpud/pull/482",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical", "collectives/rank-silent"),
     fires=(ROCE_TWO_OF_EIGHT_DOWN, NAMED_AND_DOWN),
     silent=(SECOND_CARD_UNUSED, LEFT_OUT),
 )

@@ -90,6 +90,7 @@ Infiniband device 'mlx5_11' port 1 status:
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html",
         "https://github.com/NVIDIA/nccl/issues/1935",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical", "collectives/curve-collapses"),
     fires=(ONE_OF_TWO_LANES, SDR),
     silent=(ONE_OF_ANOTHER_CARD, SDR_BUT_DOWN),
 )

@@ -90,7 +90,12 @@ kernel: NVRM: Xid (PCI:0000:01:00): 144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000
         ),
     ),
     sources=(CATALOGUE, "https://github.com/leptonai/gpud/pull/1160", "https://github.com/leptonai/gpud/pull/1174"),
-    explains=("nvidia/recovery-action-pending",),
+    explains=(
+        "nvidia/recovery-action-pending",
+        "collectives/below-baseline",
+        "collectives/below-typical",
+        "collectives/rank-silent",
+    ),
     fires=(HOPPER, BLACKWELL),
     silent=(NOT_FATAL,),
 )

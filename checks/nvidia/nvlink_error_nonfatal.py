@@ -91,6 +91,7 @@ kernel: NVRM: Xid (PCI:0000:00:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x
         "https://github.com/leptonai/gpud/pull/1174",
         "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/1355",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(B200, GB200),
     silent=(FATAL,),
 )

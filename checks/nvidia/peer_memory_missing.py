@@ -131,6 +131,7 @@ PEERMEM = """\
         "https://docs.nvidia.com/networking/display/GPUDirectRDMAv18/System+Requirements+and+Recommendations",
         "https://github.com/deepseek-ai/DeepEP/issues/223",
     ),
+    explains=("collectives/below-baseline", "collectives/below-typical"),
     fires=(KERNEL + GPU + PORT + LSMOD,),
     silent=(KERNEL + GPU + PORT + PEERMEM,),
 )

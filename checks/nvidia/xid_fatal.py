@@ -148,7 +148,12 @@ QUIET = """\
         "https://github.com/leptonai/gpud/pull/46",
         "https://github.com/NVIDIA/gpu-operator/issues/1146",
     ),
-    explains=("nvidia/recovery-action-pending",),
+    explains=(
+        "nvidia/recovery-action-pending",
+        "collectives/rank-silent",
+        "collectives/rank-died",
+        "collectives/call-failed",
+    ),
     fires=(SWITCH, DOUBLE_BIT),
     silent=(PROGRAM, AFTER_PROGRAM, QUIET),
 )

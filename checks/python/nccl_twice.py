@@ -1,7 +1,8 @@
-"""A process holds two copies of NCCL.
+"""A process holds two copies of its collective library.
 
 ## What it finds
-Two files of `libnccl` (or `librccl`) in the memory of the process that imported torch.
+Two files of `libnccl` (or `librccl`, `libbkcl`, `libhccl`, `libccl`, `libmccl`, `libflagcx`) in the memory of the
+process that imported torch, or of a rank that measured collectives, which holds what torch loads at its first call.
 
 ## Why it matters
 Each copy has a state and a version of its own: what one initialised the other does not know, and a setting or a fix
@@ -18,7 +19,9 @@ from collections.abc import Iterator
 
 from diag.api import Answer, Evidence, Facts, Finding, Library, Remedy, Undecided, check
 
-NAMES = ("libnccl", "librccl")
+NAMES = ("libnccl", "librccl", "libbkcl", "libhccl", "libccl", "libmccl", "libflagcx")
+RANKS = "collectives"
+"""The processes of ranks, as `Library` names them."""
 
 TWO = """\
 {"schema": "diag/torch-env/1", "executable": "/opt/venv/bin/python", "import_seconds": 3.9, "build": \
@@ -26,6 +29,11 @@ TWO = """\
 "nccl": "2.28.9"}, "available": true, "backend": "cuda", "devices": [], "architectures": [], "warnings": [], \
 "libraries": ["/usr/lib/x86_64-linux-gnu/libnccl.so.2.28.3", \
 "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2"], "versions": {"ncclGetVersion": 23004}}
+"""
+IN_A_RANK = """\
+{"schema": "diag/collectives/1", "device": "cuda", "backend": "nccl", "dtype": "bf16", "launcher": "diag", "size": 2, \
+"results": [], "ranks": [{"rank": 0, "host": "a", "libraries": [["/opt/rocm/lib/librccl.so.1.0.60304", ""], \
+["/opt/venv/lib/python3.12/site-packages/torch/lib/librccl.so.1", ""]]}, {"rank": 1, "host": "a"}]}
 """
 ONE = TWO.replace('"/usr/lib/x86_64-linux-gnu/libnccl.so.2.28.3", ', "")
 
@@ -38,13 +46,13 @@ ONE = TWO.replace('"/usr/lib/x86_64-linux-gnu/libnccl.so.2.28.3", ', "")
     words={
         "en": {
             "title": "Two copies of the collective library are loaded",
-            "summary": "the process that imported torch holds {paths}",
+            "summary": "{process.en} holds {paths}",
             "cause": "One copy came with torch's wheel; another was found by its bare name, through LD_LIBRARY_PATH, "
             "LD_PRELOAD or the system's folders.",
         },
         "zh": {
             "title": "进程中加载了两份集合通信库",
-            "summary": "导入 torch 的进程同时持有 {paths}",
+            "summary": "{process.zh}同时持有 {paths}",
             "cause": "一份来自 torch 的 wheel，另一份经裸文件名、LD_LIBRARY_PATH、LD_PRELOAD 或系统目录被找到。",
         },
     },
@@ -66,19 +74,32 @@ ONE = TWO.replace('"/usr/lib/x86_64-linux-gnu/libnccl.so.2.28.3", ', "")
         "https://github.com/verl-project/verl/pull/6621",
         "https://github.com/rapidsai/cugraph/issues/4465",
     ),
-    fires=(TWO,),
+    fires=(TWO, IN_A_RANK),
     silent=(ONE,),
 )
 def nccl_twice(facts: Facts) -> Iterator[Answer]:
-    """Count the files of each name."""
+    """Count the files of each name in each process; what a rank holds is told before what torch alone does."""
     told = [one for one in facts.all(Library) if one.name in NAMES]
     if not told:
         yield Undecided(reason="no collective library is among the libraries in memory")
     for name in NAMES:
-        copies = {one.path: one for one in told if one.name == name}
-        if len(copies) > 1:
-            yield Finding(
-                subject=name,
-                values={"paths": ", ".join(copies)},
-                evidence=tuple(map(Evidence.of, copies.values())),
-            )
+        processes = sorted({one.process for one in told if one.name == name}, key=lambda one: one != RANKS)
+        copies = [
+            {one.path: one for one in told if (one.name, one.process) == (name, process)} for process in processes
+        ]
+        found = next(((process, held) for process, held in zip(processes, copies, strict=True) if len(held) > 1), None)
+        if found:
+            yield _finding(name, *found)
+
+
+def _finding(name: str, process: str, copies: dict[str, Library]) -> Finding:
+    who = (
+        {"en": "a rank", "zh": "rank 进程"}
+        if process == RANKS
+        else {"en": "the process that imported torch", "zh": "导入 torch 的进程"}
+    )
+    return Finding(
+        subject=name,
+        values={"paths": ", ".join(copies), **{f"process.{language}": words for language, words in who.items()}},
+        evidence=tuple(map(Evidence.of, copies.values())),
+    )

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import asdict
 
 from diag import engine, plugins
 from diag.capture import Capture
 from diag.facts import (
     Accelerator,
+    Collective,
     Driver,
     Engine,
     EngineState,
@@ -53,8 +55,22 @@ def _sources(folder: Path) -> Iterator[dict[str, Any]]:
 
 SOURCES: list[dict[str, Any]] = [one for folder in FOLDERS for one in _sources(folder)]
 MIB = 2**20
+MEASURED = {*("bytes", "in_place", "latency_us", "algbw_gbps", "busbw_gbps", "correct", "wrong", "rank_us")}
 SHORT = {
-    *(Accelerator, Driver, Engine, EngineState, HardwareEvent, Host, KernelModule, Link, Mount, Package, PackageList),
+    *(
+        Accelerator,
+        Collective,
+        Driver,
+        Engine,
+        EngineState,
+        HardwareEvent,
+        Host,
+        KernelModule,
+        Link,
+        Mount,
+        Package,
+        PackageList,
+    ),
     *(PciDevice, Python, Reading, Runtime, Setting, Text, TorchBuild, Unavailable),
 }
 PLAIN = sorted({kind for probe in LOADED.probes.values() for kind in probe.tells} - SHORT, key=lambda k: k.__name__)
@@ -123,6 +139,7 @@ def told(facts: Facts, packages: Iterable[str] = ()) -> dict[str, Any]:
         "events": dict(
             Counter(_joined(one.kind, one.code, one.address, one.process) for one in facts.all(HardwareEvent))
         ),
+        "collectives": _collectives(facts),
         "modules": sorted(one.name for one in facts.all(KernelModule)),
         **{kind.__name__: [one.told() for one in facts.all(kind)] for kind in PLAIN},
     }
@@ -140,6 +157,29 @@ def _by_name(told: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _device(one: Accelerator) -> str:
     memory = f"{one.memory_mib:.0f} MiB" if one.memory_mib else ""
     return _joined(one.vendor, one.name, one.address, memory, one.architecture, one.seen_by)
+
+
+def _collectives(facts: Facts) -> dict[str, Any]:
+    """For each set of measurements that differ in size and speed alone: how many, the first, the last, and a sum."""
+    tables: dict[str, list[Collective]] = {}
+    for one in facts.all(Collective):
+        told = {name: value for name, value in one.told().items() if name not in MEASURED}
+        tables.setdefault(", ".join(f"{name} {value}" for name, value in told.items()), []).append(one)
+    return {
+        head: {
+            "count": len(rows),
+            "first": _measured(rows[0]),
+            "last": _measured(rows[-1]),
+            "busbw": round(sum(one.busbw_gbps or 0 for one in rows), 2),
+        }
+        for head, rows in tables.items()
+    }
+
+
+def _measured(one: Collective) -> str:
+    time = {name: value for name, value in asdict(one.latency_us).items() if value is not None}
+    told = {name: value for name, value in one.told().items() if name in MEASURED and name != "latency_us"}
+    return ", ".join(f"{name} {value}" for name, value in (told | time).items())
 
 
 def _packages(facts: Facts, names: Iterable[str]) -> dict[str, Any]:

@@ -9,6 +9,14 @@ from __future__ import annotations
 
 from diag.facts.bag import F, Facts, devices
 from diag.facts.base import Fact, Origin
+from diag.facts.baselines import (
+    Comparison,
+    best_placed,
+    bus_bandwidth,
+    compared_collectives,
+    measured_model,
+    size_in_words,
+)
 from diag.facts.collective import (
     Collective,
     CollectiveBaseline,
@@ -117,6 +125,7 @@ __all__ = [
     "CollectiveWorld",
     "CommandEnd",
     "CommandStall",
+    "Comparison",
     "Component",
     "ComponentName",
     "Container",
@@ -192,16 +201,21 @@ __all__ = [
     "Vendor",
     "architecture_of",
     "bare_name",
+    "best_placed",
+    "bus_bandwidth",
     "bus_factor",
+    "compared_collectives",
     "device_name",
     "device_names",
     "devices",
     "machines_of",
+    "measured_model",
     "model_of",
     "pci_address",
     "plain_wheel",
     "posed",
     "present_makers",
     "runs_on",
+    "size_in_words",
     "torch_backend",
 ]

@@ -148,10 +148,12 @@ class CollectiveTrouble(Passing, frozen=True, kw_only=True):
 class CollectiveBaseline(Reference, frozen=True, kw_only=True):
     """What an operation reaches on a kind of machine, in GB/s of busbw, or in microseconds.
 
-    `device` is a model of `DeviceModel`, `link` how its devices are joined. Holds from `bytes` up to `until` (the same
-    size where that is 0). `standing` says who stands for the value: `pass` (somebody's threshold in production) and
-    `measured` may fail a machine, `user`, `vendor` and `seed` may not. `mode` is that of the harness, empty for
-    nccl-tests' own.
+    `device` is a model of `DeviceModel`. `link` is empty where the model alone says how its devices are joined; else
+    the word by which the matrix of links joins every pair of them, as a pattern of a shell, or the network between
+    nodes, which no fact tells. Holds from `bytes` up to `until` (the same size where that is 0): of a sweep up to the
+    next size, as bandwidth grows with it. `standing` says who stands for the value: `pass` (somebody's threshold in
+    production) and `measured` may fail a machine, `user`, `vendor` and `seed` may not. `mode` is that of the harness,
+    empty for nccl-tests' own.
     """
 
     op: str

@@ -1,0 +1,388 @@
+"""The tables of nccl-tests and of those made from it (rccl-tests, Kunlun's xccl_perf), of every generation.
+
+Two facts a row: out of place, and in place. What runs before the table tells the ranks, their devices and the harness.
+The operation is the program's name where that is seen, else what the row's shape admits: bytes that are a multiple of
+the elements belong to operations that divide them. Ranks are those listed; where the list is cut or missing, those that
+busbw and the shape betray. A process that was built without MPI lists itself alone: one rank, and no busbw.
+
+What it cannot know: all_gather from all_to_all where the program is not named and nothing was verified (such rows tell
+nothing); hosts that somebody gave the same name; the latency of calls that were aggregated or timed on the CPU.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from math import ceil, floor, inf, isfinite
+from typing import Any, NamedTuple
+
+from diag.api import Capture, Collective, Fact, Latency, Line, Recognise, expression, probe
+
+OPS = {
+    "all_reduce": "all_reduce",
+    "allreduce": "all_reduce",
+    "all_gather": "all_gather",
+    "allgather": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "reducescatter": "reduce_scatter",
+    "alltoall": "all_to_all",
+    "all2all": "all_to_all",
+    "alltoallv": "all_to_allv",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "sendrecv": "sendrecv",
+    "gather": "gather",
+    "scatter": "scatter",
+    "hypercube": "hypercube",
+}
+DTYPES = {
+    "float": ("fp32", 4),
+    "half": ("fp16", 2),
+    "bfloat16": ("bf16", 2),
+    "double": ("fp64", 8),
+    "int8": ("int8", 1),
+    "char": ("int8", 1),
+    "uint8": ("uint8", 1),
+    "int32": ("int32", 4),
+    "int": ("int32", 4),
+    "uint32": ("uint32", 4),
+    "int64": ("int64", 8),
+    "uint64": ("uint64", 8),
+    "float16": ("fp16", 2),
+    "float32": ("fp32", 4),
+    "f8e4m3": ("fp8_e4m3", 1),
+    "f8e5m2": ("fp8_e5m2", 1),
+    "fp8_e4m3": ("fp8_e4m3", 1),
+    "fp8_e5m2": ("fp8_e5m2", 1),
+}
+"""Their names for types, ours, and bytes of an element."""
+SHAPES = {
+    (True, True, False): {"all_reduce"},
+    (True, True, True): {"reduce"},
+    (True, False, True): {"broadcast"},
+    (True, False, False): {"sendrecv"},
+    (False, True, False): {"reduce_scatter", "all_to_all"},
+    (False, False, False): {"all_gather", "all_to_all"},
+    (False, False, True): {"gather", "scatter"},
+}
+"""The operations of rows whose bytes are those of the elements, that reduce, that have a root."""
+LIKE = {"hypercube": "all_gather", "all_to_allv": "all_to_all"}
+"""Operations that must be named, and whose rows theirs look like."""
+REDUCTIONS = {"sum", "prod", "max", "min", "avg", "mulsum", "none"}
+TOLERATED = {"fp16": 1e-2, "bf16": 1e-2, "fp32": 1e-5, "fp64": 1e-12}
+"""The largest error that generations before 2022 call right."""
+NONE, WRONG = "N/A", "#wrong"
+VALUES = ("time", "algbw", "busbw", WRONG)
+PER_CALL = (*VALUES, "i_min", "i_max", "i_p99", "i_cv%")
+TIMES, ERRORS = {"time", "cputime"}, {"error", "res"}
+NUMBER = expression(r"-?[0-9]{1,18}(?:\.[0-9]{0,9})?(?:e[+-]?[0-9]{1,3})?|[+-]?(?:inf|nan)|N/A")
+WHOLE = expression(r"[0-9]{1,18}")
+PROGRAM = expression(r"(?<![a-z_])([a-z_2]{6,14})_perf|\bxccl_perf\b.{0,400}-O ?([A-Za-z_]{6,14})")
+RUN = expression(r"nThreads?:? {1,4}[0-9]{1,4} {1,4}nGpus:? {1,4}[0-9]{1,4}\s")
+SETTINGS = expression(r"(?<!warmup )((?:agg )?iters|validation|graph|nRanks):\s{1,8}([0-9]{1,9})")
+RANK = expression(
+    r"\bRank {1,6}([0-9]{1,6})(?: {1,6}Group {1,6}([0-9]{1,6}))?(?: {1,6}Pid {1,10}[0-9]{1,10})?"
+    r"(?: {1,6}on\s{1,60}(?:(\S{1,255})\s{1,20})?| {1,20})device {1,4}([0-9]{1,4})"
+    r" {1,2}\[([0-9a-fA-Fx:.]{1,20})\] ?(.{0,80})"
+)
+PLACES = expression(
+    r"(out-of-place|in-place)(?: \(\+ per-iteration\))?(?:\s{1,60}(in-place)(?: \(\+ per-iteration\))?)?\s*$"
+)
+VERSION = expression(r"\b([NR]CCL) version {0,2}:? {0,2}([0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)")
+HEADERS = expression(
+    r"\bnccl-tests version \S{1,20}(?: \(\S{1,20}\))?(?: nccl-headers=[0-9]{1,6} nccl-library=([0-9]{4,6}))?"
+)
+CAPTURED = expression(r"_perf\b.{0,400}\s-G ?[1-9]")
+"""A graph that is asked for: rccl-tests of 2024 does not always say so."""
+RCCL = expression(r"rccl-tests: Version|\brccl-tests/|nRanks: ")
+FUNCTION = expression(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+ROW = r"(?<!\S)[0-9]{1,18}\s{1,20}[0-9]{1,18}\s{1,20}(?:" + "|".join(DTYPES) + r")\s"
+LITERALS = (
+    *("_perf", "nThread", "nccl-tests version", "rccl-tests: Version", "Using devices", "Rank  ", "CCL version"),
+    *("busbw", "out-of-place"),
+    *chain.from_iterable((f"  {name}  ", f" {name} sum ", f" {name} none ", f"\t{name}\t") for name in DTYPES),
+)
+OPENS = "|".join(
+    (
+        *(one.pattern for one in (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL)),
+        *(ROW, r"Using devices\s*$", r"\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"),
+    )
+)
+
+
+class Row(NamedTuple):
+    """A row: what was moved, and for each placement what was printed under each column."""
+
+    line: Line
+    bytes: int
+    elements: int
+    dtype: str
+    reduction: str
+    root: int
+    printed: tuple[dict[str, str], ...]
+
+    @property
+    def possible(self) -> set[str]:
+        """The operations that print such a row."""
+        whole = self.bytes == self.elements * DTYPES[self.dtype][1]
+        found = SHAPES.get((whole, self.reduction not in ("", "none"), self.root >= 0), set())
+        verified = [one.get(WRONG, NONE) != NONE for one in self.printed]
+        if "all_to_all" not in found or verified == [False, False]:
+            # Until 2022 all_to_all printed a reduction, and all_gather had no column for it.
+            return found if self.reduction else found - {"all_to_all"}
+        # Nobody exchanges in place, so that nothing is verified there.
+        return {"all_to_all"} if verified == [True, False] else found - {"all_to_all"}
+
+
+class Member(NamedTuple):
+    """A rank as it was listed."""
+
+    host: str
+    number: str
+    device: str
+
+
+@dataclass
+class Run:
+    """What was read of one run of a program."""
+
+    named: str = ""
+    tool: str = ""
+    library: str = ""
+    version: str = ""
+    settings: dict[str, int] = field(default_factory=dict)
+    blocking: bool = False
+    captured: bool = False
+    ranks: dict[int, dict[int, Member]] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    places: tuple[bool, ...] = ()
+    rows: list[Row] = field(default_factory=list)
+
+
+@probe(
+    "nccl-tests",
+    tells=(Collective,),
+    recognise=Recognise(literals=LITERALS, pattern=OPENS, each=True, lines=2_000),
+)
+def nccl_tests(capture: Capture) -> Iterator[Fact]:
+    """Each row of each table, out of place and in place, with what the lines before it tell of the run."""
+    run = Run()
+    named: str | None = None
+    for line in capture.lines():
+        if row := _row(line, run):
+            run.rows.append(row)
+            named = None
+            continue
+        if "concluded" not in line.text and (found := _named(line.text)) is not None:
+            named = found
+        if run.rows and _begins(line.text):
+            yield from _told(capture, run)
+            run = Run()
+        if named is not None and not run.rows:
+            run.named = named
+        _learn(run, line.text)
+    yield from _told(capture, run)
+
+
+def _begins(text: str) -> bool:
+    """Whether a line stands before a table, not in it."""
+    return bool(HEADERS.search(text) or RUN.search(text) or RANK.search(text) or _columns(text.split()))
+
+
+def _named(text: str) -> str | None:
+    """The operation whose program a line names: empty where it names several, None where none."""
+    found = {OPS[name] for pair in PROGRAM.findall(text) if (name := "".join(pair).lower()) in OPS}
+    return None if not found else found.pop() if len(found) == 1 else ""
+
+
+def _learn(run: Run, text: str) -> None:
+    """Take what a line before the table tells of the run."""
+    if found := RANK.search(text):
+        rank, group, host, number, address, device = found.groups()
+        ranks = run.ranks.setdefault(int(group or 0), {})
+        ranks.setdefault(int(rank), Member(host or "", number, device.strip()))
+        run.tool = "rccl-tests" if FUNCTION.fullmatch(address) or device.startswith("AMD") else run.tool
+    elif RUN.search(text):
+        run.settings = {name: int(value) for name, value in SETTINGS.findall(text)}
+    elif columns := _columns(text.split()):
+        run.columns = columns
+    elif found := PLACES.search(text):
+        run.places = tuple(place == "in-place" for place in found.groups() if place)
+    elif found := HEADERS.search(text):
+        run.tool, run.library, run.version = "nccl-tests", "NCCL", _release(found[1] or "")
+    elif (found := VERSION.search(text)) and not run.rows:
+        run.library, run.version = found[1], found[2]
+    run.blocking = run.blocking or "Blocking Enabled" in text
+    run.captured = run.captured or bool(CAPTURED.search(text) or run.settings.get("graph"))
+    run.tool = "xccl_perf" if "xccl_perf" in text else "rccl-tests" if RCCL.search(text) else run.tool
+
+
+def _release(code: str) -> str:
+    """A version from its code: 22705 is 2.27.5, and up to 2.8 2804 is 2.8.4."""
+    number = int(code or 0)
+    base = 10_000 if number >= 10_000 else 1_000
+    return f"{number // base}.{number % base // 100}.{number % 100}" if number else ""
+
+
+def _columns(words: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a table from its head, empty where a line is none."""
+    start = next((place for place, word in enumerate(words) if word in ("size", "bytes")), len(words))
+    named = tuple(words[start:])
+    return named if "type" in named and "busbw" in named and not TIMES.isdisjoint(named) else ()
+
+
+def _row(line: Line, run: Run) -> Row | None:
+    """A row of the table, whatever was put before or behind it; None where a line is none."""
+    words = line.text.split()
+    for place in range(2, len(words) - 3):
+        if words[place] in DTYPES and WHOLE.fullmatch(words[place - 1]) and WHOLE.fullmatch(words[place - 2]):
+            size, count, rest = int(words[place - 2]), int(words[place - 1]), words[place + 1 :]
+            reduction = rest.pop(0) if rest[0] in REDUCTIONS else ""
+            root, printed = _values(rest, run)
+            return Row(line, size, count, words[place], reduction, root, printed) if printed and size else None
+    return None
+
+
+def _values(words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], ...]]:
+    """The root, -1 where there is none, and what was printed of each placement."""
+    numbers = [word for word in words if NUMBER.fullmatch(word)]
+    numbers = numbers[: next((at for at, word in enumerate(words) if not NUMBER.fullmatch(word)), len(words))]
+    names = _names(run.columns, len(numbers))
+    rooted = numbers[:1] == ["-1"] or ("root" in run.columns if run.columns else len(numbers) % len(names) == 1)
+    root = int(numbers.pop(0)) if rooted and numbers and re.fullmatch("-1|[0-9]{1,6}", numbers[0]) else -1
+    parts = [dict(zip(names, numbers[at:], strict=False)) for at in range(0, len(numbers), len(names))]
+    return root, tuple(part for part in parts if _complete(part, names))
+
+
+def _names(columns: Sequence[str], count: int) -> tuple[str, ...]:
+    """The columns of one placement."""
+    starts = [place for place, name in enumerate(columns) if name in TIMES]
+    if not starts:
+        return PER_CALL if count >= 2 * len(PER_CALL) else VALUES
+    end = starts[1] if len(starts) > 1 else len(columns)
+    return tuple(WRONG if name in {*ERRORS, "wrong"} else name for name in columns[starts[0] : end])
+
+
+def _complete(part: dict[str, str], names: Sequence[str]) -> bool:
+    """Whether a placement was printed up to its bandwidth, and that not cut in the middle."""
+    last = list(part)[-1] if part else ""
+    whole = last == names[-1] or last != "busbw" or "." in part[last][-3:-2]
+    return "busbw" in part and NONE not in (part["busbw"], part.get("time")) and whole
+
+
+def _told(capture: Capture, run: Run) -> Iterator[Fact]:
+    """The rows of a run as facts."""
+    op = _operation(run)
+    if not op:
+        return
+    ranks, nodes = _world(run, op)
+    devices = {one.device for group in run.ranks.values() for one in group.values()}
+    same: dict[str, Any] = {
+        "op": op,
+        "tool": run.tool or "nccl-tests",
+        "mode": "graph" if run.captured else "synchronised" if run.blocking else "",
+        "library": run.library,
+        "library_version": run.version,
+        "device": devices.pop() if len(devices) == 1 else "",
+        "ranks": ranks,
+        "nodes": nodes,
+        "iterations": run.settings.get("iters"),
+    }
+    for row in run.rows:
+        told = {**same, "origin": capture.origin(row.line), "bytes": row.bytes, "dtype": DTYPES[row.dtype][0]}
+        for place, printed in _placed(run, row):
+            yield Collective(
+                **told, **_speed(run, printed, alone=ranks == 1), **_verdict(run, row, printed), in_place=place
+            )
+
+
+def _operation(run: Run) -> str:
+    """The operation that all rows admit; the one that was named where they leave several, or a single rank."""
+    if not run.rows:
+        return ""
+    possible = set.intersection(*(row.possible for row in run.rows))
+    if run.named and (LIKE.get(run.named, run.named) in possible or _listed(run) == 1):
+        return run.named
+    return possible.pop() if len(possible) == 1 else ""
+
+
+def _world(run: Run, op: str) -> tuple[int | None, int | None]:
+    """Ranks and nodes: those listed, unless the rows show that the list is cut or another's."""
+    listed, shown = _listed(run), _shown(run, op)
+    if shown and shown != listed:
+        return shown, None
+    group = max(run.ranks.values(), key=len, default={})
+    places = {(one.host, one.number) for one in group.values()}
+    hosts = {one.host for one in group.values()}
+    return listed, len(hosts) if listed and len(places) == len(group) else None
+
+
+def _listed(run: Run) -> int | None:
+    """How many ranks are listed, or the program says that there are; None where the list is cut."""
+    group = max(run.ranks.values(), key=len, default={})
+    return len(group) if group and len(group) == max(group) - min(group) + 1 else run.settings.get("nRanks")
+
+
+def _shown(run: Run, op: str) -> int | None:
+    """How many ranks the rows show: bytes by those of the elements, or of all_reduce busbw by algbw."""
+    shares = {row.bytes / (row.elements * DTYPES[row.dtype][1]) for row in run.rows if row.elements}
+    if len(shares) == 1 and (share := shares.pop()) > 1:
+        return int(share) if share.is_integer() else None
+    low, high = 0.0, inf
+    for printed in chain.from_iterable(row.printed for row in run.rows):
+        least, most = _ratio(printed["algbw"], printed["busbw"])
+        low, high = max(low, least), min(high, most)
+    if op != "all_reduce" or not low <= high < inf:
+        return None
+    found = range(max(1, ceil(1 / (1 - low / 2))), floor(1 / (1 - high / 2)) + 1) if high < 2 else range(0)
+    return found[0] if len(found) == 1 else None
+
+
+def _ratio(algbw: str, busbw: str) -> tuple[float, float]:
+    """The least and the most that busbw may be of algbw, both rounded as they are printed."""
+    whole, part = _number(algbw) or 0.0, _number(busbw)
+    if part is None or whole <= _half(algbw):
+        return 0.0, inf
+    return (part - _half(busbw)) / (whole + _half(algbw)), (part + _half(busbw)) / (whole - _half(algbw))
+
+
+def _half(printed: str) -> float:
+    """Half a unit of the last place of a number."""
+    return 0.5 / 10 ** len(printed.partition(".")[2]) if "e" not in printed else inf
+
+
+def _placed(run: Run, row: Row) -> Iterator[tuple[bool | None, dict[str, str]]]:
+    """What was printed of each placement, and whether that is in place; None where a single one is not named."""
+    if len(row.printed) == len(run.places):
+        return zip(run.places, row.printed, strict=True)
+    return zip((False, True) if len(row.printed) > 1 else (None,), row.printed, strict=False)
+
+
+def _speed(run: Run, printed: dict[str, str], *, alone: bool) -> dict[str, Any]:
+    """Time and bandwidth; between one rank nothing travels. The oldest tables print milliseconds."""
+    unit = 1_000.0 if "bytes" in run.columns else 1.0
+    names = (("mean", "time"), ("min", "i_min"), ("max", "i_max")) if run.settings.get("agg iters", 1) == 1 else ()
+    times = {ours: _number(printed.get(theirs, "")) for ours, theirs in names}
+    return {
+        "latency_us": Latency(**{name: time * unit for name, time in times.items() if time is not None}),
+        "algbw_gbps": _number(printed["algbw"]) or None,
+        "busbw_gbps": None if alone else _number(printed["busbw"]) or None,
+    }
+
+
+def _verdict(run: Run, row: Row, printed: dict[str, str]) -> dict[str, Any]:
+    """Whether the result was right: elements that were wrong, or in older tables the largest error."""
+    found = _number(printed.get(WRONG, ""))
+    if found is None or run.settings.get("validation") == 0:
+        return {}
+    if not ERRORS.isdisjoint(run.columns) or ("e" in printed[WRONG] and found < 1):
+        return {"correct": found <= TOLERATED.get(DTYPES[row.dtype][0], 0.0)}
+    return {"correct": found == 0, "wrong": int(found)}
+
+
+def _number(printed: str) -> float | None:
+    """A number as it was printed, None where it is none or not finite."""
+    found = float(printed) if printed and printed != NONE else inf
+    return found if isfinite(found) else None
