@@ -11,7 +11,6 @@ nothing); hosts that somebody gave the same name; the latency of calls that were
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -21,22 +20,14 @@ from typing import Any, NamedTuple
 from diag.api import Capture, Collective, Fact, Latency, Line, Recognise, expression, probe
 
 OPS = {
-    "all_reduce": "all_reduce",
     "allreduce": "all_reduce",
-    "all_gather": "all_gather",
     "allgather": "all_gather",
-    "reduce_scatter": "reduce_scatter",
     "reducescatter": "reduce_scatter",
     "alltoall": "all_to_all",
-    "all2all": "all_to_all",
     "alltoallv": "all_to_allv",
-    "broadcast": "broadcast",
-    "reduce": "reduce",
-    "sendrecv": "sendrecv",
-    "gather": "gather",
-    "scatter": "scatter",
-    "hypercube": "hypercube",
+    **{name: name for name in ("broadcast", "reduce", "sendrecv", "gather", "scatter", "hypercube")},
 }
+"""Their names for operations, without what stands between words, and ours."""
 DTYPES = {
     "float": ("fp32", 4),
     "half": ("fp16", 2),
@@ -50,27 +41,15 @@ DTYPES = {
     "uint32": ("uint32", 4),
     "int64": ("int64", 8),
     "uint64": ("uint64", 8),
-    "float16": ("fp16", 2),
-    "float32": ("fp32", 4),
     "f8e4m3": ("fp8_e4m3", 1),
     "f8e5m2": ("fp8_e5m2", 1),
     "fp8_e4m3": ("fp8_e4m3", 1),
     "fp8_e5m2": ("fp8_e5m2", 1),
 }
 """Their names for types, ours, and bytes of an element."""
-SHAPES = {
-    (True, True, False): {"all_reduce"},
-    (True, True, True): {"reduce"},
-    (True, False, True): {"broadcast"},
-    (True, False, False): {"sendrecv"},
-    (False, True, False): {"reduce_scatter", "all_to_all"},
-    (False, False, False): {"all_gather", "all_to_all"},
-    (False, False, True): {"gather", "scatter"},
-}
-"""The operations of rows whose bytes are those of the elements, that reduce, that have a root."""
-LIKE = {"hypercube": "all_gather", "all_to_allv": "all_to_all"}
-"""Operations that must be named, and whose rows theirs look like."""
-REDUCTIONS = {"sum", "prod", "max", "min", "avg", "mulsum", "none"}
+REDUCTIONS = {**dict.fromkeys(("sum", "prod", "max", "min", "avg", "mulsum"), "sum"), "none": "none"}
+BLANK, ABSENT, UNSEEN = "", "no column", "no head"
+"""A column for the reduction that holds nothing, none, and no head that tells."""
 TOLERATED = {"fp16": 1e-2, "bf16": 1e-2, "fp32": 1e-5, "fp64": 1e-12}
 """The largest error that generations before 2022 call right."""
 NONE, WRONG = "N/A", "#wrong"
@@ -79,7 +58,8 @@ PER_CALL = (*VALUES, "i_min", "i_max", "i_p99", "i_cv%")
 TIMES, ERRORS = {"time", "cputime"}, {"error", "res"}
 NUMBER = expression(r"-?[0-9]{1,18}(?:\.[0-9]{0,9})?(?:e[+-]?[0-9]{1,3})?|[+-]?(?:inf|nan)|N/A")
 WHOLE = expression(r"[0-9]{1,18}")
-PROGRAM = expression(r"(?<![a-z_])([a-z_2]{6,14})_perf|\bxccl_perf\b.{0,400}-O ?([A-Za-z_]{6,14})")
+ROOT = expression(r"-1|[0-9]{1,4}")
+PROGRAM = expression(r"(?<![a-z_])([a-z_]{6,14})_perf|\bxccl_perf\b.{0,400}-O ?([A-Za-z_]{6,14})")
 RUN = expression(r"nThreads?:? {1,4}[0-9]{1,4} {1,4}nGpus:? {1,4}[0-9]{1,4}\s")
 SETTINGS = expression(r"(?<!warmup )((?:agg )?iters|validation|graph|nRanks):\s{1,8}([0-9]{1,9})")
 RANK = expression(
@@ -88,20 +68,21 @@ RANK = expression(
     r" {1,2}\[([0-9a-fA-Fx:.]{1,20})\] ?(.{0,80})"
 )
 PLACES = expression(
-    r"(out-of-place|in-place)(?: \(\+ per-iteration\))?(?:\s{1,60}(in-place)(?: \(\+ per-iteration\))?)?\s*$"
+    r"(?:^\s?|#\s?|\s\s)(out-of-place|in-place)(?: \(\+ per-iteration\))?"
+    r"(?:\s{1,60}(in-place)(?: \(\+ per-iteration\))?)?\s*$"
 )
 VERSION = expression(r"\b([NR]CCL) version {0,2}:? {0,2}([0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)")
 HEADERS = expression(
-    r"\bnccl-tests version \S{1,20}(?: \(\S{1,20}\))?(?: nccl-headers=[0-9]{1,6} nccl-library=([0-9]{4,6}))?"
+    r"\b([nr]ccl)-tests version \S{1,80}(?: \(\S{1,20}\))?(?: [nr]ccl-headers=[0-9]{1,6} [nr]ccl-library=([0-9]{4,6}))?"
 )
 CAPTURED = expression(r"_perf\b.{0,400}\s-G ?[1-9]")
 """A graph that is asked for: rccl-tests of 2024 does not always say so."""
-RCCL = expression(r"rccl-tests: Version|\brccl-tests/|nRanks: ")
+RCCL = expression(r"rccl-tests: Version|\brccl-tests/|nRanks: |Errors with asterisks indicate")
 FUNCTION = expression(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-ROW = r"(?<!\S)[0-9]{1,18}\s{1,20}[0-9]{1,18}\s{1,20}(?:" + "|".join(DTYPES) + r")\s"
+ROW = r"(?<![\w.])[0-9]{1,18}\s{1,20}[0-9]{1,18}\s{1,20}(?:" + "|".join(DTYPES) + r")\s"
 LITERALS = (
-    *("_perf", "nThread", "nccl-tests version", "rccl-tests: Version", "Using devices", "Rank  ", "CCL version"),
-    *("busbw", "out-of-place"),
+    *("_perf", "nThread", "ccl-tests version", "rccl-tests: Version", "Using devices", "Rank  ", "CCL version"),
+    *("busbw", "out-of-place", " device  ", "Errors with asterisks"),
     *chain.from_iterable((f"  {name}  ", f" {name} sum ", f" {name} none ", f"\t{name}\t") for name in DTYPES),
 )
 OPENS = "|".join(
@@ -110,6 +91,33 @@ OPENS = "|".join(
         *(ROW, r"Using devices\s*$", r"\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"),
     )
 )
+
+
+class Shape(NamedTuple):
+    """How rows of an operation look: whether their bytes are those of the elements, what may stand for the reduction,
+    whether they have a root, whether anything is verified in place, and whether busbw may differ from algbw."""
+
+    whole: bool
+    reductions: tuple[str, ...]
+    rooted: bool = False
+    in_place: bool = True
+    scaled: bool = False
+
+
+SHAPES = {
+    "all_reduce": Shape(True, ("sum",), scaled=True),
+    "reduce": Shape(True, ("sum",), rooted=True),
+    "broadcast": Shape(True, ("none", ABSENT), rooted=True),
+    "sendrecv": Shape(True, ("sum", "none", ABSENT), in_place=False),
+    "reduce_scatter": Shape(False, ("sum",), scaled=True),
+    "all_gather": Shape(False, ("none", ABSENT), scaled=True),
+    "all_to_all": Shape(False, ("none", BLANK), in_place=False, scaled=True),
+    "gather": Shape(False, ("none", ABSENT), rooted=True, scaled=True),
+    "scatter": Shape(False, ("none", ABSENT), rooted=True, scaled=True),
+}
+
+
+EXCHANGES = {op for op, shape in SHAPES.items() if not shape.in_place}
 
 
 class Row(NamedTuple):
@@ -123,30 +131,27 @@ class Row(NamedTuple):
     root: int
     printed: tuple[dict[str, str], ...]
 
-    @property
-    def possible(self) -> set[str]:
-        """The operations that print such a row."""
+    def admits(self, shape: Shape) -> bool:
+        """Whether an operation prints such a row."""
         whole = self.bytes == self.elements * DTYPES[self.dtype][1]
-        found = SHAPES.get((whole, self.reduction not in ("", "none"), self.root >= 0), set())
-        verified = [one.get(WRONG, NONE) != NONE for one in self.printed]
-        if "all_to_all" not in found or verified == [False, False]:
-            # Until 2022 all_to_all printed a reduction, and all_gather had no column for it.
-            return found if self.reduction else found - {"all_to_all"}
-        # Nobody exchanges in place, so that nothing is verified there.
-        return {"all_to_all"} if verified == [True, False] else found - {"all_to_all"}
+        kinds = {BLANK, ABSENT} if self.reduction == UNSEEN else {self.reduction}
+        return (
+            (whole, self.root >= 0) == (shape.whole, shape.rooted)
+            and not kinds.isdisjoint(shape.reductions)
+            and (shape.scaled or all(one["algbw"] == one["busbw"] for one in self.printed))
+        )
 
-
-class Member(NamedTuple):
-    """A rank as it was listed."""
-
-    host: str
-    number: str
-    device: str
+    def verifies(self, shape: Shape) -> bool:
+        """Whether what was compared in place suits an operation: nobody can exchange there, and it is wrong."""
+        outside, inside = ([one.get(WRONG, NONE) for one in self.printed] + [NONE, NONE])[:2]
+        if inside == NONE:
+            return outside == NONE or not shape.in_place or len(self.printed) < 2
+        return shape.in_place or _number(inside) != 0
 
 
 @dataclass
 class Run:
-    """What was read of one run of a program."""
+    """What was read of one run of a program; each rank of a group with its host, its number there and its device."""
 
     named: str = ""
     tool: str = ""
@@ -155,7 +160,7 @@ class Run:
     settings: dict[str, int] = field(default_factory=dict)
     blocking: bool = False
     captured: bool = False
-    ranks: dict[int, dict[int, Member]] = field(default_factory=dict)
+    ranks: dict[int, dict[int, tuple[str, str, str]]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     places: tuple[bool, ...] = ()
     rows: list[Row] = field(default_factory=list)
@@ -188,12 +193,12 @@ def nccl_tests(capture: Capture) -> Iterator[Fact]:
 
 def _begins(text: str) -> bool:
     """Whether a line stands before a table, not in it."""
-    return bool(HEADERS.search(text) or RUN.search(text) or RANK.search(text) or _columns(text.split()))
+    return any(one.search(text) for one in (HEADERS, RUN, RANK, PLACES)) or bool(_columns(text.split()))
 
 
 def _named(text: str) -> str | None:
     """The operation whose program a line names: empty where it names several, None where none."""
-    found = {OPS[name] for pair in PROGRAM.findall(text) if (name := "".join(pair).lower()) in OPS}
+    found = {OPS[name] for pair in PROGRAM.findall(text) if (name := "".join(pair).replace("_", "").lower()) in OPS}
     return None if not found else found.pop() if len(found) == 1 else ""
 
 
@@ -202,7 +207,7 @@ def _learn(run: Run, text: str) -> None:
     if found := RANK.search(text):
         rank, group, host, number, address, device = found.groups()
         ranks = run.ranks.setdefault(int(group or 0), {})
-        ranks.setdefault(int(rank), Member(host or "", number, device.strip()))
+        ranks.setdefault(int(rank), (host or "", number, device.strip()))
         run.tool = "rccl-tests" if FUNCTION.fullmatch(address) or device.startswith("AMD") else run.tool
     elif RUN.search(text):
         run.settings = {name: int(value) for name, value in SETTINGS.findall(text)}
@@ -211,7 +216,7 @@ def _learn(run: Run, text: str) -> None:
     elif found := PLACES.search(text):
         run.places = tuple(place == "in-place" for place in found.groups() if place)
     elif found := HEADERS.search(text):
-        run.tool, run.library, run.version = "nccl-tests", "NCCL", _release(found[1] or "")
+        run.tool, run.library, run.version = f"{found[1]}-tests", found[1].upper(), _release(found[2] or "")
     elif (found := VERSION.search(text)) and not run.rows:
         run.library, run.version = found[1], found[2]
     run.blocking = run.blocking or "Blocking Enabled" in text
@@ -239,7 +244,8 @@ def _row(line: Line, run: Run) -> Row | None:
     for place in range(2, len(words) - 3):
         if words[place] in DTYPES and WHOLE.fullmatch(words[place - 1]) and WHOLE.fullmatch(words[place - 2]):
             size, count, rest = int(words[place - 2]), int(words[place - 1]), words[place + 1 :]
-            reduction = rest.pop(0) if rest[0] in REDUCTIONS else ""
+            untold = (BLANK if "redop" in run.columns else ABSENT) if run.columns else UNSEEN
+            reduction = REDUCTIONS[rest.pop(0)] if rest[0] in REDUCTIONS else untold
             root, printed = _values(rest, run)
             return Row(line, size, count, words[place], reduction, root, printed) if printed and size else None
     return None
@@ -250,8 +256,9 @@ def _values(words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], 
     numbers = [word for word in words if NUMBER.fullmatch(word)]
     numbers = numbers[: next((at for at, word in enumerate(words) if not NUMBER.fullmatch(word)), len(words))]
     names = _names(run.columns, len(numbers))
-    rooted = numbers[:1] == ["-1"] or ("root" in run.columns if run.columns else len(numbers) % len(names) == 1)
-    root = int(numbers.pop(0)) if rooted and numbers and re.fullmatch("-1|[0-9]{1,6}", numbers[0]) else -1
+    # A time has a point, or five digits.
+    rooted = numbers and ROOT.fullmatch(numbers[0]) and ("root" in run.columns or not run.columns)
+    root = int(numbers.pop(0)) if rooted else -1
     parts = [dict(zip(names, numbers[at:], strict=False)) for at in range(0, len(numbers), len(names))]
     return root, tuple(part for part in parts if _complete(part, names))
 
@@ -278,7 +285,7 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
     if not op:
         return
     ranks, nodes = _world(run, op)
-    devices = {one.device for group in run.ranks.values() for one in group.values()}
+    devices = {device for group in run.ranks.values() for *_, device in group.values()}
     same: dict[str, Any] = {
         "op": op,
         "tool": run.tool or "nccl-tests",
@@ -293,17 +300,18 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
     for row in run.rows:
         told = {**same, "origin": capture.origin(row.line), "bytes": row.bytes, "dtype": DTYPES[row.dtype][0]}
         for place, printed in _placed(run, row):
-            yield Collective(
-                **told, **_speed(run, printed, alone=ranks == 1), **_verdict(run, row, printed), in_place=place
-            )
+            verdict = _verdict(run, row, printed) if not place or op not in EXCHANGES else {}
+            yield Collective(**told, **_speed(run, printed, alone=ranks == 1), **verdict, in_place=place)
 
 
 def _operation(run: Run) -> str:
     """The operation that all rows admit; the one that was named where they leave several, or a single rank."""
     if not run.rows:
         return ""
-    possible = set.intersection(*(row.possible for row in run.rows))
-    if run.named and (LIKE.get(run.named, run.named) in possible or _listed(run) == 1):
+    possible = {op for op, shape in SHAPES.items() if all(row.admits(shape) for row in run.rows)}
+    verified = {op for op in possible if all(row.verifies(SHAPES[op]) for row in run.rows)}
+    possible = verified or possible
+    if run.named and (run.named in possible or run.named not in SHAPES or _listed(run) == 1):
         return run.named
     return possible.pop() if len(possible) == 1 else ""
 
@@ -314,15 +322,15 @@ def _world(run: Run, op: str) -> tuple[int | None, int | None]:
     if shown and shown != listed:
         return shown, None
     group = max(run.ranks.values(), key=len, default={})
-    places = {(one.host, one.number) for one in group.values()}
-    hosts = {one.host for one in group.values()}
+    places = {(host, number) for host, number, _ in group.values()}
+    hosts = {host for host, _ in places}
     return listed, len(hosts) if listed and len(places) == len(group) else None
 
 
 def _listed(run: Run) -> int | None:
     """How many ranks are listed, or the program says that there are; None where the list is cut."""
     group = max(run.ranks.values(), key=len, default={})
-    return len(group) if group and len(group) == max(group) - min(group) + 1 else run.settings.get("nRanks")
+    return len(group) if group and len(group) == max(group) + 1 else run.settings.get("nRanks")
 
 
 def _shown(run: Run, op: str) -> int | None:
@@ -355,9 +363,9 @@ def _half(printed: str) -> float:
 
 def _placed(run: Run, row: Row) -> Iterator[tuple[bool | None, dict[str, str]]]:
     """What was printed of each placement, and whether that is in place; None where a single one is not named."""
-    if len(row.printed) == len(run.places):
-        return zip(run.places, row.printed, strict=True)
-    return zip((False, True) if len(row.printed) > 1 else (None,), row.printed, strict=False)
+    both = len(row.printed) > 1 or run.columns.count("busbw") > 1
+    places = run.places if len(run.places) >= len(row.printed) else (False, True) if both else (None,)
+    return zip(places, row.printed, strict=False)
 
 
 def _speed(run: Run, printed: dict[str, str], *, alone: bool) -> dict[str, Any]:
@@ -367,7 +375,7 @@ def _speed(run: Run, printed: dict[str, str], *, alone: bool) -> dict[str, Any]:
     times = {ours: _number(printed.get(theirs, "")) for ours, theirs in names}
     return {
         "latency_us": Latency(**{name: time * unit for name, time in times.items() if time is not None}),
-        "algbw_gbps": _number(printed["algbw"]) or None,
+        "algbw_gbps": None if alone else _number(printed["algbw"]) or None,
         "busbw_gbps": None if alone else _number(printed["busbw"]) or None,
     }
 
