@@ -138,7 +138,7 @@ class Row(NamedTuple):
         return (
             (whole, self.root >= 0) == (shape.whole, shape.rooted)
             and not kinds.isdisjoint(shape.reductions)
-            and (shape.scaled or all(one["algbw"] == one["busbw"] for one in self.printed))
+            and (shape.scaled or all(one["algbw"] == one["busbw"] for one in self.printed if one))
         )
 
     def verifies(self, shape: Shape) -> bool:
@@ -260,7 +260,8 @@ def _values(words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], 
     rooted = numbers and ROOT.fullmatch(numbers[0]) and ("root" in run.columns or not run.columns)
     root = int(numbers.pop(0)) if rooted else -1
     parts = [dict(zip(names, numbers[at:], strict=False)) for at in range(0, len(numbers), len(names))]
-    return root, tuple(part for part in parts if _complete(part, names))
+    told = [part if _complete(part, names) else {} for part in parts]
+    return root, tuple(told) if any(told) else ()
 
 
 def _names(columns: Sequence[str], count: int) -> tuple[str, ...]:
@@ -339,7 +340,7 @@ def _shown(run: Run, op: str) -> int | None:
     if len(shares) == 1 and (share := shares.pop()) > 1:
         return int(share) if share.is_integer() else None
     low, high = 0.0, inf
-    for printed in chain.from_iterable(row.printed for row in run.rows):
+    for printed in filter(None, chain.from_iterable(row.printed for row in run.rows)):
         least, most = _ratio(printed["algbw"], printed["busbw"])
         low, high = max(low, least), min(high, most)
     if op != "all_reduce" or not low <= high < inf:
@@ -365,7 +366,7 @@ def _placed(run: Run, row: Row) -> Iterator[tuple[bool | None, dict[str, str]]]:
     """What was printed of each placement, and whether that is in place; None where a single one is not named."""
     both = len(row.printed) > 1 or run.columns.count("busbw") > 1
     places = run.places if len(run.places) >= len(row.printed) else (False, True) if both else (None,)
-    return zip(places, row.printed, strict=False)
+    return ((place, printed) for place, printed in zip(places, row.printed, strict=False) if printed)
 
 
 def _speed(run: Run, printed: dict[str, str], *, alone: bool) -> dict[str, Any]:

@@ -8,15 +8,15 @@ class AddsWrong(dist.ProcessGroup):
         super().__init__(rank, size)
         self.gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
 
-    def allreduce(self, tensors, options=None):
-        work = self.gloo.allreduce(tensors, options or dist.AllreduceOptions())
+    def allreduce(self, tensors, opts=None):
+        work = self.gloo.allreduce(tensors, opts or dist.AllreduceOptions())
         work.wait()
         if self.rank() == 1:
             tensors[0][len(tensors[0]) // 2] += 1
         return work
 
-    def barrier(self, options=None):
-        return self.gloo.barrier(options or dist.BarrierOptions())
+    def barrier(self, opts=None):
+        return self.gloo.barrier(opts or dist.BarrierOptions())
 
 
 dist.Backend.register_backend("adds_wrong", AddsWrong, devices=["cpu"])
