@@ -3,6 +3,7 @@ VENV ?= .venv-check
 BIN = $(VENV)/bin
 # The CPU build alone: the local version keeps pip from ever taking a build for an accelerator.
 TORCH ?= torch==2.13.0+cpu
+RAY ?= ray>=2.40
 
 .PHONY: check format test docs device bench soak full clean
 
@@ -51,6 +52,7 @@ $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -e ".[dev]"
 	$(BIN)/pip install -q "$(TORCH)" || echo "no CPU build of torch for this Python: tests that need it are skipped"
+	$(BIN)/pip install -q "$(RAY)" || echo "no Ray for this Python: the test that needs it is skipped"
 	touch $@
 
 clean:

@@ -36,8 +36,8 @@ RECORD, PHASE = struct.Struct("<qq"), 480
 """What a rank notes, as `measure/collectives.py` writes it."""
 STARTS = ("meeting", "waiting", "joining", "the first")
 """How phases begin in which ranks find each other."""
-SLOW = ("importing", "meeting", "first use", "waiting")
-"""Those in which one may take long without a fault; with an accelerator also the first exchange."""
+SLOW, QUICK = ("importing", "first use", *STARTS), " on cpu"
+"""Those in which one may take long without a fault, and how of these end those that are quick."""
 HALTED = ("T", "t")
 """The states of processes that somebody stopped."""
 BARE = 2
@@ -47,6 +47,8 @@ START = 120.0
 ASKING, LONGEST = 120.0, 7200.0
 TURN, LAST_WORDS = 0.05, 0.5
 """Seconds between two looks; and those that others have to end when one has ended."""
+HEARD = 10.0
+"""Seconds for which is waited for what other hosts say when something is wrong."""
 TOOLS = 8.0
 """Seconds that looking at processes may take."""
 MEMORY = 64 * 2**30
@@ -236,6 +238,7 @@ class _World:
                 trouble = self._watched(children)
                 states = self._states(children)
                 if trouble:
+                    states = self._exchanged(states)
                     pids = [one.pid for one in states if one.pid and not one.ended]
                     leftovers.of(children.pids.values())
                     seen = tuple(looked_at(pids, time.monotonic() + TOOLS)) if trouble.kind == "stalled" else ()
@@ -276,8 +279,8 @@ class _World:
     def _may_be_slow(self, states: Sequence[_Seen], children: Children) -> bool:
         """Whether they may be about something that takes long, and none is stopped."""
         halted = any(state(pid) in HALTED for pid in children.pids.values())
-        exempt = SLOW if self.request["device"] == "cpu" else (*SLOW, *STARTS)
-        return not halted and any(not one.phase or one.phase.startswith(exempt) for one in states)
+        slow = (one.phase for one in states if not one.phase.endswith(QUICK))
+        return not halted and any(not phase or phase.startswith(SLOW) for phase in slow)
 
     def _states(self, children: Children) -> list[_Seen]:
         """What is known of each rank: of those started here, and of those on this host that rank 0 has met."""
@@ -291,6 +294,18 @@ class _World:
             ended = (outcome.error or f"exit code {outcome.exit_code}") if outcome else ""
             known[rank.rank] = _noted(note, rank.rank, children.pids.get(index), ended)
         return [known[rank] for rank in sorted(known)]
+
+    def _exchanged(self, own: Sequence[_Seen]) -> list[_Seen]:
+        """With what others said of the ranks that a launcher started elsewhere; those of other ranks tell of theirs."""
+        rank = self.place.rank
+        if not rank:
+            return list(own)
+        first = rank.rank == 0
+        told = {"ask": "said", "wait": HEARD} if first else {"ask": "tell", "said": [asdict(one) for one in own]}
+        answer, _ = _told(_command({**self.request, **told}, self.place, rank.environment(), ASKING), self.place)
+        known = {one["rank"]: _Seen(**one) for said in answer.get("said", ()) for one in said}
+        whole = {**{one.rank: one for one in own}, **known}
+        return [whole[number] for number in sorted(whole)]
 
     def _partial(self) -> dict[str, Any]:
         self.partial.seek(0)
@@ -315,7 +330,8 @@ class _World:
     ) -> _Trouble:
         """The trouble with who is suspected, and whether what they held is free again."""
         released = self._released(outcomes, document)
-        if trouble.kind == "stalled":
+        failed = [one for one in states if one.ended.startswith("exit code") and one.ended != FINE]
+        if trouble.kind == "stalled" and not failed:
             return _Trouble(trouble.kind, trouble.reason, tuple(suspects(states)), trouble.seconds, released)
         return structs.replace(_ended(states), released=released)
 

@@ -232,6 +232,57 @@ def test_an_interface_that_is_not_there_is_named():
     assert "nowhere0" in trouble(report)["reason"]
 
 
+@pytest.fixture
+def apart() -> Iterator[tuple[str, str]]:
+    """Two hosts, as far as the network goes: `va` and `vb` lead to each other, `ca` leads nowhere."""
+    if os.getuid() or not shutil.which("ip"):
+        pytest.skip("network namespaces need root and iproute2")
+    one, two = (f"diag{os.getpid()}{letter}" for letter in "ab")
+
+    def ip(line: str) -> bool:
+        return subprocess.run(("ip", *line.split()), capture_output=True).returncode == 0
+
+    made = [
+        ip(f"netns add {one}"),
+        ip(f"netns add {two}"),
+        ip(f"link add v netns {one} type veth peer name v netns {two}"),
+    ]
+    if not all(made):
+        ip(f"netns del {one}"), ip(f"netns del {two}")
+        pytest.skip("no network namespaces here")
+    for number, name in enumerate((one, two), 1):
+        ip(f"link add c netns {name} type veth peer name d netns {name}")
+        ip(f"-n {name} addr add 10.77.0.{number}/24 dev v")
+        ip(f"-n {name} addr add 10.88.{number}.1/24 dev c")
+        for link in ("lo", "v", "c", "d"):
+            ip(f"-n {name} link set {link} up")
+    yield one, two
+    ip(f"netns del {one}"), ip(f"netns del {two}")
+
+
+@pytest.mark.parametrize(("interface", "kind"), [("v", None), ("c", "unreachable")])
+def test_ranks_of_two_hosts_that_can_and_cannot_reach_each_other(apart, interface, kind):
+    world = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "23456"}
+    steps = [
+        subprocess.Popen(
+            ("ip", "netns", "exec", host, *COMM, *BRIEF, "--patience", "5"),
+            env=alone(world | {"RANK": str(rank), "GLOO_SOCKET_IFNAME": interface}),
+            stdout=-1,
+            stderr=-1,
+            text=True,
+        )
+        for rank, host in enumerate(apart)
+    ]
+    (told, _), (nothing, said) = (one.communicate(timeout=100) for one in steps)
+    report = json.loads(told)
+    if kind:
+        assert (trouble(report)["kind"], trouble(report)["suspects"]) == (kind, [1])
+        assert "rank 1: joining the group" in said
+    else:
+        assert {one["correct"] for one in results(report)} == {True}
+    assert nothing == ""
+
+
 @pytest.mark.parametrize("after", [0.3, 1.5, 4.0])
 def test_killed_at_any_point_it_leaves_nothing(begun, after):
     mark, before = uuid.uuid4().hex, set(SHARED.iterdir())

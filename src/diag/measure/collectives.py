@@ -1,7 +1,7 @@
 """Collectives between ranks, timed call by call and verified: one process a rank; rank 0 prints `diag/collectives/1`.
 
-`collectives.py REQUEST` reads `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT` as torch does; where
-the request says `ask`, it only prints on what it would measure, how many there are, and with `free` their memory. What ranks tell each other
+`collectives.py REQUEST` reads `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT` as torch does. Where
+the request says `ask`, it measures nothing: see `ANSWERS`. What ranks tell each other
 travels over the store, never over the collective that is measured. Whoever looks after a rank reads in the file
 `progress` which call it is in, and after rank 0 in `partial` what was measured by then. The measuring is `sweep.py`'s.
 """
@@ -29,6 +29,8 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.pop(0)
 
+ANSWER = 5.0
+"""Seconds in which the store answers whoever only asks."""
 FAREWELL = 5.0
 """Seconds that rank 0, who holds the store, waits for the others to read that it is over."""
 RECORD, PHASE = struct.Struct("<qq"), 480
@@ -71,15 +73,8 @@ class World:
         self.device, self.backend = resolved(torch, request["device"], request["backend"])
         self.module: Any = getattr(torch, self.device)
         self.synchronise: Callable[[], Any] = (lambda: None) if self.device == "cpu" else self.module.synchronize
-        # torchrun's own agent holds the store where it says so.
-        agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        progress.at(f"meeting the others at {address}:{port}")
         self.patience = timedelta(seconds=request["patience"])
-        whole = torch.distributed.TCPStore(
-            address, port, None, self.rank == 0 and not agent, self.patience, wait_for_workers=False
-        )
-        self.store = torch.distributed.PrefixStore(f"diag/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", whole)
+        self.store = meeting(torch, self.patience, progress, holds=self.rank == 0)
 
     def tell(self, key: str, value: Any) -> None:
         """Put something into the store for the others."""
@@ -111,6 +106,15 @@ class World:
         return self.told(key)
 
 
+def meeting(torch: Any, patience: timedelta, progress: Progress, *, holds: bool) -> Any:
+    """The store that all ranks share; the first holds it, unless torchrun's own agent does."""
+    agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    progress.at(f"meeting the others at {address}:{port}")
+    whole = torch.distributed.TCPStore(address, port, None, holds and not agent, patience, wait_for_workers=False)
+    return torch.distributed.PrefixStore(f"diag/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", whole)
+
+
 def main() -> None:
     """Meet, measure, and print the document on rank 0."""
     request = json.loads(sys.argv[1])
@@ -125,7 +129,7 @@ def main() -> None:
         for name in request.get("imports", ()):
             importlib.import_module(name)
         if request.get("ask"):
-            print(json.dumps(here(torch, request)), flush=True)
+            print(json.dumps(ANSWERS[request["ask"]](torch, request)), flush=True)
         else:
             took_part(World(torch, request, progress))
     except Exception as error:
@@ -185,6 +189,27 @@ def here(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     return {"schema": "diag/collectives-here/1", "device": device, "backend": backend, "devices": count, "free": free}
 
 
+def tell(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Put into the store what whoever looks after a rank knows of it, for whoever looks after rank 0."""
+    store = meeting(torch, timedelta(seconds=ANSWER), Progress(""), holds=False)
+    store.set(f"said/{os.environ['RANK']}", json.dumps(request["said"]))
+    return {}
+
+
+def said(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """What was put there of each rank, as far as it comes in time."""
+    store = meeting(torch, timedelta(seconds=ANSWER), Progress(""), holds=False)
+    end = time.monotonic() + request["wait"]
+    found: dict[int, Any] = {}
+    others = [rank for rank in range(int(os.environ["WORLD_SIZE"])) if str(rank) != os.environ["RANK"]]
+    while len(found) < len(others) and time.monotonic() < end:
+        for rank in others:
+            if rank not in found and store.check([f"said/{rank}"]):
+                found[rank] = json.loads(store.get(f"said/{rank}"))
+        time.sleep(0.1)
+    return {"said": list(found.values())}
+
+
 def free_memory(module: Any, index: int | None) -> int:
     """Bytes of a device's memory that nobody holds."""
     return int(module.mem_get_info(index)[0])
@@ -232,12 +257,12 @@ def shown(world: World, document: dict[str, Any]) -> None:
 def measured(world: World, document: dict[str, Any]) -> None:
     """The first call, the libraries behind it, and all cases."""
     request, distributed = world.request, world.torch.distributed
-    world.progress.at("joining the group")
+    world.progress.at(f"joining the group by {world.backend} on {world.device}")
     group = distributed.PrefixStore("group", world.store)
     distributed.init_process_group(
         world.backend, store=group, rank=world.rank, world_size=world.size, timeout=world.patience
     )
-    world.progress.at("the first all_reduce, of 8 bytes")
+    world.progress.at(f"the first all_reduce, by {world.backend} on {world.device}")
     world.progress.enter()
     distributed.all_reduce(world.torch.zeros(2, device=world.device))
     world.synchronise()
@@ -321,6 +346,9 @@ def version(path: str, pattern: str) -> str:
         found = re.search(pattern.encode(), content) if pattern else None
         return found[1].decode() if found else ""
 
+
+ANSWERS = {"count": here, "free": here, "tell": tell, "said": said}
+"""What can be asked: the devices, their free memory too; what others are to know of a rank, and what is known."""
 
 if __name__ == "__main__":
     main()
