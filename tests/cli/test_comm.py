@@ -260,12 +260,31 @@ def apart() -> Iterator[tuple[str, str]]:
     ip(f"netns del {one}"), ip(f"netns del {two}")
 
 
+NAMED = 'hostname "$0"; exec "$@"'
+"""Gloo takes ranks whose hosts bear the same name for neighbours, and connects them by the loopback."""
+
+
 @pytest.mark.parametrize(("interface", "kind"), [("v", None), ("c", "unreachable")])
 def test_ranks_of_two_hosts_that_can_and_cannot_reach_each_other(apart, interface, kind):
     world = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "23456"}
     steps = [
         subprocess.Popen(
-            ("ip", "netns", "exec", host, *COMM, *BRIEF, "--patience", "5"),
+            (
+                "ip",
+                "netns",
+                "exec",
+                host,
+                "unshare",
+                "--uts",
+                "sh",
+                "-c",
+                NAMED,
+                host,
+                *COMM,
+                *BRIEF,
+                "--patience",
+                "5",
+            ),
             env=alone(world | {"RANK": str(rank), "GLOO_SOCKET_IFNAME": interface}),
             stdout=-1,
             stderr=-1,
