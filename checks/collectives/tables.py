@@ -77,12 +77,9 @@ LITERALS = (
     *("busbw", "out-of-place", " device  ", "Errors with asterisks"),
     *chain.from_iterable((f"  {name}  ", f" {name} sum ", f" {name} none ", f"\t{name}\t") for name in DTYPES),
 )
-OPENS = "|".join(
-    (
-        *(one.pattern for one in (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL)),
-        *(ROW, r"Using devices\s*$", r"\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"),
-    )
-)
+HEAD = r"Using devices\s*$|\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"
+LEARNT = (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL)
+OPENS = "|".join((*(one.pattern for one in LEARNT), ROW, HEAD))
 
 
 class Shape(NamedTuple):
@@ -132,14 +129,17 @@ class Row(NamedTuple):
             and (shape.scaled or all(one["algbw"] == one["busbw"] for one in self.printed if one))
         )
 
+    @property
+    def inside(self) -> str:
+        """What a comparison in place said, `N/A` where none was made."""
+        return self.printed[1].get(WRONG, NONE) if len(self.printed) > 1 else NONE
+
     def verifies(self, shape: Shape) -> bool:
-        """Whether what was compared in place suits an operation: nobody can exchange there, and it is wrong."""
-        if len(self.printed) < 2 or not all(self.printed):
-            return True
-        outside, inside = (one.get(WRONG, NONE) for one in self.printed[:2])
-        if inside == NONE:
-            return outside == NONE or not shape.in_place
-        return shape.in_place or _number(inside) != 0
+        """Whether the comparisons suit an operation: in place nobody exchanges, and what was compared was wrong."""
+        if self.inside != NONE:
+            return shape.in_place or (self.reduction not in REDUCTIONS.values() and _number(self.inside) != 0)
+        one_alone = len(self.printed) < 2 or not all(self.printed)
+        return one_alone or not shape.in_place or self.printed[0].get(WRONG, NONE) == NONE
 
 
 @dataclass
@@ -313,8 +313,8 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
 def _operation(run: Run) -> str:
     """The operation that all rows admit; the one that was named where they leave several, or a single rank."""
     possible = {op for op, shape in SHAPES.items() if all(row.admits(shape) for row in run.rows)}
-    verified = {op for op in possible if all(row.verifies(SHAPES[op]) for row in run.rows)}
-    possible = verified or possible
+    judged = [row for row in run.rows if row.inside != NONE] or run.rows
+    possible = {op for op in possible if all(row.verifies(SHAPES[op]) for row in judged)} or possible
     named = _named(run.asked) or ""
     if named and (named in possible or named not in SHAPES or _listed(run) == 1):
         return named
@@ -329,7 +329,7 @@ def _world(run: Run, op: str) -> tuple[int | None, int | None]:
     group = max(run.ranks.values(), key=len, default={})
     places = {(host, number) for host, number, _ in group.values()}
     hosts = {host for host, _ in places}
-    return listed, len(hosts) if listed and len(places) == len(group) else None
+    return listed, len(hosts) if len(places) == len(group) == listed else None
 
 
 def _listed(run: Run) -> int | None:

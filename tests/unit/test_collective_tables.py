@@ -50,6 +50,11 @@ def test_hosts_of_one_name_are_not_counted() -> None:
     assert [(one.ranks, one.nodes) for one in told(listed + HEAD + row)] == [(4, None)]
 
 
+def test_ranks_that_the_head_alone_tells() -> None:
+    head = "# nThreads: 1 nGpus: 1 nRanks: 8 minBytes: 8 warmupIters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n"
+    assert {(one.ranks, one.nodes, one.tool) for one in told(head + HEAD + ROW)} == {(8, None, "rccl-tests")}
+
+
 def test_two_hosts() -> None:
     listed = "".join(RANK.format(rank, "ab"[rank // 4], rank % 4) for rank in range(8))
     assert {(one.ranks, one.nodes, one.device) for one in told(listed + HEAD + ROW)} == {(8, 2, "NVIDIA H100")}
@@ -91,6 +96,11 @@ def test_times_of_single_calls() -> None:
 def test_wrong_elements() -> None:
     found = told(HEAD + ROW.replace("18.35  0\n", "18.35  1.2e+06\n"))
     assert [(one.correct, one.wrong) for one in found] == [(True, 0), (False, 1_200_000)]
+
+
+def test_wrong_elements_of_two_ranks_are_those_of_an_all_reduce() -> None:
+    row = "  524288  131072  float  sum  -1  663.1  0.79  0.79  237858  569.4  0.92  0.92  238038\n"
+    assert [(one.op, one.wrong) for one in told(HEAD + row)] == [("all_reduce", 237_858), ("all_reduce", 238_038)]
 
 
 def test_errors_of_old_tables_are_judged_by_the_type() -> None:
