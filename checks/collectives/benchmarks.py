@@ -42,9 +42,9 @@ OSU_ROW = expression(
     r"(?:\s{1,30}([0-9]{1,10}\.[0-9]{2})\s{1,30}([0-9]{1,10}\.[0-9]{2})\s{1,30}([0-9]{1,9}))?\s*$"
 )
 
-ALGORITHM = expression(r"(?:^|[\s:_])(ALLREDUCE|BROADCAST|REDUCE|allreduce|broadcast|reduce)_[A-Za-z0-9_]{3,40}\s*$")
-GLOO_OPS = {"allreduce": "all_reduce", "broadcast": "broadcast", "reduce": "reduce"}
-PROCESSES = expression(r"\bprocesses=([0-9]{1,6})")
+ALGORITHM = expression(r"(?:^|[\s:_])(allreduce|broadcast|ALLREDUCE|BROADCAST)_[A-Za-z_]{3,40}\s*$")
+GLOO_OPS = {"allreduce": "all_reduce", "broadcast": "broadcast"}
+PROCESSES = expression(r"\bOptions:\s{1,20}processes=([0-9]{1,6}), inputs=")
 GLOO_HEAD = expression(
     r"(?:^|\s)(size \(B\)\s{1,20})?elements\s{1,20}min \((us|ns)\)\s{1,20}p50 \([un]s\)\s{1,20}"
     r"p99 \([un]s\)\s{1,20}max \("
@@ -114,7 +114,7 @@ def ds_bench(capture: Capture) -> Iterator[Fact]:
         elif found := DESCRIBED.search(line.text):
             size = int(found[1]) * int(found[2]) * (ranks if op == "all_gather" else 1)
             time = float(found[3]) * MICROSECONDS[found[4]]
-            yield _timed(capture, line, "ds_bench", (op, size), Latency(mean=time), ranks=ranks)
+            yield _timed(capture, line, "ds_bench", (op, size), Latency(mean=time), ranks=ranks, mode="free-running")
 
 
 @probe(
@@ -139,7 +139,7 @@ def osu(capture: Capture) -> Iterator[Fact]:
     "gloo-benchmark",
     tells=(Collective,),
     recognise=Recognise(
-        literals=("p50 (us)", "p50 (ns)", "processes=", "_ring", "_RING", "_halving_doubling", "_bcube"),
+        literals=("p50 (us)", "p50 (ns)", "allreduce_", "ALLREDUCE_", "broadcast_one", "BROADCAST_ONE", " processes="),
         pattern=f"{GLOO_HEAD.pattern}|{PROCESSES.pattern}|{ALGORITHM.pattern}",
         lines=60,
     ),

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from told import facts_of
+from told import CAPTURES, facts_of
 
 from diag.capture import Held
 from diag.facts import Collective
@@ -141,6 +141,44 @@ def test_a_row_that_is_cut_in_a_number_tells_nothing_of_that_place() -> None:
     assert [one.in_place for one in told(HEAD + ROW[: ROW.rindex("18.35") + 4])] == [False]
 
 
+GLOO = """\
+====
+    ALLREDUCE_HALVING_DOUBLING
+
+Device:      tcp, pci=0000:01:00.0, iface=eth0, speed=10000, addr=[127.0.0.1]
+Options:     processes=4, inputs=1, threads=1, verify=true
+
+   size (B)   elements   min (us)   p50 (us)   p99 (us)   max (us)   bandwidth (GB/s)   iterations
+       4000       1000        200        400        600        900              0.009         2000
+"""
+
+
+def test_gloo_is_told_from_its_time() -> None:
+    (one,) = told(GLOO)
+    assert (one.op, one.bytes, one.ranks, one.latency_us.median, one.iterations) == ("all_reduce", 4000, 4, 400.0, 2000)
+    assert (one.algbw_gbps, one.busbw_gbps) == (0.01, 0.015)
+
+
+DEEPSPEED = """\
+---- Performance of all_gather on 4 devices ---------------------------------------------------------
+Size (Bytes)         Description               Duration             Throughput (Gbps)    BusBW (Gbps)
+----------------------------------------------------------------------------------------------------
+1.0 MB               524288x2                  500.000 us           67.109               50.332
+"""
+
+
+def test_deepspeed_counts_the_part_of_a_rank_of_an_all_gather() -> None:
+    (one,) = told(DEEPSPEED)
+    assert (one.op, one.bytes, one.ranks, one.latency_us.mean) == ("all_gather", 4 * 2**20, 4, 500.0)
+    assert one.busbw_gbps == pytest.approx(50.332 / 8, rel=1e-4)
+
+
+def test_osu_of_what_is_counted_otherwise_is_not_told() -> None:
+    rows = "# Size       Avg Latency(us)\n1024                    10.00\n"
+    assert told(f"# OSU MPI Allgather Latency Test v7.0\n{rows}# OSU MPI Latency Test v7.0\n{rows}") == []
+    assert [one.op for one in told(f"# OSU MPI-ROCM Allreduce Latency Test v7.0\n{rows}")] == ["all_reduce"]
+
+
 def document(**changed: Any) -> str:
     placed = {"time": 100.5, "alg_bw": 10.4, "bus_bw": 18.2, "nwrong": 0.0}
     devices = [
@@ -185,3 +223,23 @@ def test_a_document_that_is_damaged_tells_less(key: str, value: object) -> None:
     found = facts_of(Paste("text", Held(document(**{key: value}))).captures(()))
     assert len(found.all(Collective)) in (0, 2)
     assert not [one for one in found if "diag could not read" in one.says()]
+
+
+MARKS = (
+    "[1,0]<stdout>:",
+    "[1,0]<stdout>: ",
+    "0: ",
+    "node-1: ",
+    "2026-07-01T10:00:00.123456789Z ",
+    "[pod/nccl-launcher-x7k2/mpi] ",
+    "Jul  1 10:00:00 node-1 bash[812]: ",
+    "| ",
+    "\t",
+)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_marks_of_launchers_change_nothing(mark: str) -> None:
+    text = (CAPTURES / "collectives" / "nccl-h100-two-nodes.txt").read_text("utf-8")
+    plain, marked = told(text), told("\n".join(mark + line for line in text.split("\n")))
+    assert [one.told() for one in marked] == [one.told() for one in plain]
