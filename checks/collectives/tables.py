@@ -5,8 +5,8 @@ The operation is the program's name where that is seen, else what the row's shap
 the elements belong to operations that divide them. Ranks are those listed; where the list is cut or missing, those that
 busbw and the shape betray. A process that was built without MPI lists itself alone: one rank, and no busbw.
 
-What it cannot know: all_gather from all_to_all where the program is not named and nothing was verified (such rows tell
-nothing); hosts that somebody gave the same name; the latency of calls that were aggregated or timed on the CPU.
+What it cannot know: all_gather from all_to_all where nothing names or verifies it (such rows tell nothing); hosts that
+somebody gave the same name; the latency of calls that were aggregated or timed on the CPU.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BLANK, ABSENT, UNSEEN = "", "no column", "no head"
 """A column for the reduction that holds nothing, none, and no head that tells."""
 TOLERATED = {"fp16": 1e-2, "bf16": 1e-2, "fp32": 1e-5, "fp64": 1e-12}
 """The largest error that generations before 2022 call right."""
-NONE, WRONG = "N/A", "#wrong"
+NONE, WRONG, STARTING = "N/A", "#wrong", "Collective test starting"
 VALUES = ("time", "algbw", "busbw", WRONG)
 PER_CALL = (*VALUES, "i_min", "i_max", "i_p99", "i_cv%")
 TIMES, ERRORS = {"time", "cputime"}, {"error", "res"}
@@ -287,8 +287,6 @@ def _agrees(size: int, part: dict[str, str], unit: float) -> bool:
 def _told(capture: Capture, run: Run) -> Iterator[Fact]:
     """The rows of a run as facts."""
     op = _operation(run)
-    if not op:
-        return
     ranks, nodes = _world(run, op)
     devices = {device for group in run.ranks.values() for *_, device in group.values()}
     captured = run.settings.get("graph") or CAPTURED.search(run.asked)
@@ -303,7 +301,7 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
         "nodes": nodes,
         "iterations": run.settings.get("iters"),
     }
-    for row in run.rows:
+    for row in run.rows if op else ():
         told = {**same, "origin": capture.origin(row.line), "bytes": row.bytes, "dtype": DTYPES[row.dtype][0]}
         for place, printed in _placed(run, row):
             verdict = _verdict(run, row, printed) if not place or op not in EXCHANGES else {}
@@ -311,12 +309,13 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
 
 
 def _operation(run: Run) -> str:
-    """The operation that all rows admit; the one that was named where they leave several, or a single rank."""
+    """The operation that all rows admit; the one that was named where they leave several, or it names itself."""
     possible = {op for op, shape in SHAPES.items() if all(row.admits(shape) for row in run.rows)}
     judged = [row for row in run.rows if row.inside != NONE] or run.rows
     possible = {op for op in possible if all(row.verifies(SHAPES[op]) for row in judged)} or possible
     named = _named(run.asked) or ""
-    if named and (named in possible or named not in SHAPES or _listed(run) == 1):
+    sure = STARTING in run.asked or named not in SHAPES or _listed(run) == 1
+    if named and (sure or named in possible):
         return named
     return possible.pop() if len(possible) == 1 else ""
 

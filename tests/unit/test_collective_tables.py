@@ -132,6 +132,13 @@ def test_a_row_that_is_cut_does_not_hide_the_operation() -> None:
     assert {one.op for one in told(HEAD + row + row[: row.rindex("9.18")])} == {"all_gather"}
 
 
+def test_a_program_that_names_itself_is_believed() -> None:
+    assert {one.op for one in told(f"# Collective test starting: reduce_scatter_perf\n{HEAD}{ROW}")} == {
+        "reduce_scatter"
+    }
+    assert {one.op for one in told(f"$ ./reduce_scatter_perf -g 8\n{HEAD}{ROW}")} == {"all_reduce"}
+
+
 def test_columns_of_another_tool_are_not_those_of_nccl_tests() -> None:
     head = "size(B)  count  type  redop  latency(us)  min_lat(us)  max_lat(us)  algbw(GB/s)  busbw(GB/s)\n"
     assert told(head + "1024  256  int  sum  8.881746  8.882  8.882  0.115  0.202\n") == []
