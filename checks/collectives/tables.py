@@ -5,15 +5,15 @@ The operation is the program's name where that is seen, else what the row's shap
 the elements belong to operations that divide them. Ranks are those listed; where the list is cut or missing, those that
 busbw and the shape betray. A process that was built without MPI lists itself alone: one rank, and no busbw.
 
-What it cannot know: all_gather from all_to_all where the program is not named and nothing was verified (such rows tell
-nothing); hosts that somebody gave the same name; the latency of calls that were aggregated or timed on the CPU.
+What it cannot know: all_gather from all_to_all where nothing names or verifies it (such rows tell nothing); hosts that
+somebody gave the same name; the latency of calls that were aggregated or timed on the CPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from math import ceil, floor, inf, isfinite
 from typing import Any, NamedTuple
 
@@ -33,18 +33,10 @@ DTYPES = {
     "half": ("fp16", 2),
     "bfloat16": ("bf16", 2),
     "double": ("fp64", 8),
-    "int8": ("int8", 1),
     "char": ("int8", 1),
-    "uint8": ("uint8", 1),
-    "int32": ("int32", 4),
     "int": ("int32", 4),
-    "uint32": ("uint32", 4),
-    "int64": ("int64", 8),
-    "uint64": ("uint64", 8),
-    "f8e4m3": ("fp8_e4m3", 1),
-    "f8e5m2": ("fp8_e5m2", 1),
-    "fp8_e4m3": ("fp8_e4m3", 1),
-    "fp8_e5m2": ("fp8_e5m2", 1),
+    **{f"{sign}int{bits}": (f"{sign}int{bits}", bits // 8) for sign in ("", "u") for bits in (8, 32, 64)},
+    **{f"{start}{kind}": (f"fp8_{kind}", 1) for start in ("f8", "fp8_") for kind in ("e4m3", "e5m2")},
 }
 """Their names for types, ours, and bytes of an element."""
 REDUCTIONS = {**dict.fromkeys(("sum", "prod", "max", "min", "avg", "mulsum"), "sum"), "none": "none"}
@@ -52,20 +44,20 @@ BLANK, ABSENT, UNSEEN = "", "no column", "no head"
 """A column for the reduction that holds nothing, none, and no head that tells."""
 TOLERATED = {"fp16": 1e-2, "bf16": 1e-2, "fp32": 1e-5, "fp64": 1e-12}
 """The largest error that generations before 2022 call right."""
-NONE, WRONG = "N/A", "#wrong"
+NONE, WRONG, STARTING = "N/A", "#wrong", "Collective test starting"
 VALUES = ("time", "algbw", "busbw", WRONG)
 PER_CALL = (*VALUES, "i_min", "i_max", "i_p99", "i_cv%")
 TIMES, ERRORS = {"time", "cputime"}, {"error", "res"}
 NUMBER = expression(r"-?[0-9]{1,18}(?:\.[0-9]{0,9})?(?:e[+-]?[0-9]{1,3})?|[+-]?(?:inf|nan)|N/A")
 WHOLE = expression(r"[0-9]{1,18}")
-ROOT = expression(r"-1|[0-9]{1,4}")
+ROOT = expression(r"-1|[0-9]{1,4}")  # a time has a point, or five digits
 PROGRAM = expression(r"(?<![a-z_])([a-z_]{6,14})_perf|\bxccl_perf\b.{0,400}-O ?([A-Za-z_]{6,14})")
 RUN = expression(r"nThreads?:? {1,4}[0-9]{1,4} {1,4}nGpus:? {1,4}[0-9]{1,4}\s")
 SETTINGS = expression(r"(?<!warmup )((?:agg )?iters|validation|graph|nRanks):\s{1,8}([0-9]{1,9})")
 RANK = expression(
     r"\bRank {1,6}([0-9]{1,6})(?: {1,6}Group {1,6}([0-9]{1,6}))?(?: {1,6}Pid {1,10}[0-9]{1,10})?"
     r"(?: {1,6}on\s{1,60}(?:(\S{1,255})\s{1,20})?| {1,20})device {1,4}([0-9]{1,4})"
-    r" {1,2}\[([0-9a-fA-Fx:.]{1,20})\] ?(.{0,80})"
+    r" {1,2}\[[0-9a-fA-Fx:.]{1,20}\] ?(.{0,80})"
 )
 PLACES = expression(
     r"(?:^\s?|#\s?|\s\s)(out-of-place|in-place)(?: \(\+ per-iteration\))?"
@@ -77,20 +69,17 @@ HEADERS = expression(
 )
 CAPTURED = expression(r"_perf\b.{0,400}\s-G ?[1-9]")
 """A graph that is asked for: rccl-tests of 2024 does not always say so."""
-RCCL = expression(r"rccl-tests: Version|\brccl-tests/|nRanks: |Errors with asterisks indicate")
-FUNCTION = expression(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+RCCL = expression(r"rccl-tests: Version|nRanks: |Errors with asterisks indicate")
+ASKED = expression(r"\b(rccl-tests)/|\b(xccl_perf)\b")
 ROW = r"(?<![\w.])[0-9]{1,18}\s{1,20}[0-9]{1,18}\s{1,20}(?:" + "|".join(DTYPES) + r")\s"
 LITERALS = (
     *("_perf", "nThread", "ccl-tests version", "rccl-tests: Version", "Using devices", "Rank  ", "CCL version"),
     *("busbw", "out-of-place", " device  ", "Errors with asterisks"),
     *chain.from_iterable((f"  {name}  ", f" {name} sum ", f" {name} none ", f"\t{name}\t") for name in DTYPES),
 )
-OPENS = "|".join(
-    (
-        *(one.pattern for one in (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL)),
-        *(ROW, r"Using devices\s*$", r"\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"),
-    )
-)
+HEAD = r"Using devices\s*$|\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"
+LEARNT = (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL)
+OPENS = "|".join((*(one.pattern for one in LEARNT), ROW, HEAD))
 
 
 class Shape(NamedTuple):
@@ -116,7 +105,6 @@ SHAPES = {
     "scatter": Shape(False, ("none", ABSENT), rooted=True, scaled=True),
 }
 
-
 EXCHANGES = {op for op, shape in SHAPES.items() if not shape.in_place}
 
 
@@ -141,29 +129,38 @@ class Row(NamedTuple):
             and (shape.scaled or all(one["algbw"] == one["busbw"] for one in self.printed if one))
         )
 
+    @property
+    def inside(self) -> str:
+        """What a comparison in place said, `N/A` where none was made."""
+        return self.printed[1].get(WRONG, NONE) if len(self.printed) > 1 else NONE
+
     def verifies(self, shape: Shape) -> bool:
-        """Whether what was compared in place suits an operation: nobody can exchange there, and it is wrong."""
-        outside, inside = ([one.get(WRONG, NONE) for one in self.printed] + [NONE, NONE])[:2]
-        if inside == NONE:
-            return outside == NONE or not shape.in_place or len(self.printed) < 2
-        return shape.in_place or _number(inside) != 0
+        """Whether the comparisons suit an operation: in place nobody exchanges, and what was compared was wrong."""
+        if self.inside != NONE:
+            return shape.in_place or (self.reduction not in REDUCTIONS.values() and _number(self.inside) != 0)
+        one_alone = len(self.printed) < 2 or not all(self.printed)
+        return one_alone or not shape.in_place or self.printed[0].get(WRONG, NONE) == NONE
 
 
 @dataclass
 class Run:
-    """What was read of one run of a program; each rank of a group with its host, its number there and its device."""
+    """What was read of one run: the line that asked for it; of each rank its host, its number there and its device."""
 
-    named: str = ""
+    asked: str = ""
     tool: str = ""
     library: str = ""
     version: str = ""
     settings: dict[str, int] = field(default_factory=dict)
     blocking: bool = False
-    captured: bool = False
     ranks: dict[int, dict[int, tuple[str, str, str]]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     places: tuple[bool, ...] = ()
     rows: list[Row] = field(default_factory=list)
+
+    @property
+    def unit(self) -> float:
+        """Microseconds of the unit of its times: the oldest tables print milliseconds."""
+        return 1_000.0 if "bytes" in self.columns else 1.0
 
 
 @probe(
@@ -173,20 +170,19 @@ class Run:
 )
 def nccl_tests(capture: Capture) -> Iterator[Fact]:
     """Each row of each table, out of place and in place, with what the lines before it tell of the run."""
-    run = Run()
-    named: str | None = None
+    run, asked = Run(), ""
     for line in capture.lines():
         if row := _row(line, run):
             run.rows.append(row)
-            named = None
+            asked = ""
             continue
-        if "concluded" not in line.text and (found := _named(line.text)) is not None:
-            named = found
+        if "concluded" not in line.text and _named(line.text) is not None:
+            asked = line.text
         if run.rows and _begins(line.text):
             yield from _told(capture, run)
             run = Run()
-        if named is not None and not run.rows:
-            run.named = named
+        if asked and not run.rows:
+            run.asked = asked
         _learn(run, line.text)
     yield from _told(capture, run)
 
@@ -198,17 +194,18 @@ def _begins(text: str) -> bool:
 
 def _named(text: str) -> str | None:
     """The operation whose program a line names: empty where it names several, None where none."""
-    found = {OPS[name] for pair in PROGRAM.findall(text) if (name := "".join(pair).replace("_", "").lower()) in OPS}
-    return None if not found else found.pop() if len(found) == 1 else ""
+    names = ("".join(pair).replace("_", "").lower() for pair in PROGRAM.findall(text))
+    found = {OPS[name] for name in names if name in OPS}
+    return (found.pop() if len(found) == 1 else "") if found else None
 
 
 def _learn(run: Run, text: str) -> None:
     """Take what a line before the table tells of the run."""
     if found := RANK.search(text):
-        rank, group, host, number, address, device = found.groups()
+        rank, group, host, number, device = found.groups()
         ranks = run.ranks.setdefault(int(group or 0), {})
         ranks.setdefault(int(rank), (host or "", number, device.strip()))
-        run.tool = "rccl-tests" if FUNCTION.fullmatch(address) or device.startswith("AMD") else run.tool
+        run.tool = "rccl-tests" if device.startswith("AMD") else run.tool
     elif RUN.search(text):
         run.settings = {name: int(value) for name, value in SETTINGS.findall(text)}
     elif columns := _columns(text.split()):
@@ -220,8 +217,7 @@ def _learn(run: Run, text: str) -> None:
     elif (found := VERSION.search(text)) and not run.rows:
         run.library, run.version = found[1], found[2]
     run.blocking = run.blocking or "Blocking Enabled" in text
-    run.captured = run.captured or bool(CAPTURED.search(text) or run.settings.get("graph"))
-    run.tool = "xccl_perf" if "xccl_perf" in text else "rccl-tests" if RCCL.search(text) else run.tool
+    run.tool = "rccl-tests" if RCCL.search(text) else run.tool
 
 
 def _release(code: str) -> str:
@@ -246,21 +242,19 @@ def _row(line: Line, run: Run) -> Row | None:
             size, count, rest = int(words[place - 2]), int(words[place - 1]), words[place + 1 :]
             untold = (BLANK if "redop" in run.columns else ABSENT) if run.columns else UNSEEN
             reduction = REDUCTIONS[rest.pop(0)] if rest[0] in REDUCTIONS else untold
-            root, printed = _values(rest, run)
+            root, printed = _values(size, rest, run)
             return Row(line, size, count, words[place], reduction, root, printed) if printed and size else None
     return None
 
 
-def _values(words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], ...]]:
+def _values(size: int, words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], ...]]:
     """The root, -1 where there is none, and what was printed of each placement."""
-    numbers = [word for word in words if NUMBER.fullmatch(word)]
-    numbers = numbers[: next((at for at, word in enumerate(words) if not NUMBER.fullmatch(word)), len(words))]
+    numbers = list(takewhile(NUMBER.fullmatch, words))
     names = _names(run.columns, len(numbers))
-    # A time has a point, or five digits.
     rooted = numbers and ROOT.fullmatch(numbers[0]) and ("root" in run.columns or not run.columns)
     root = int(numbers.pop(0)) if rooted else -1
     parts = [dict(zip(names, numbers[at:], strict=False)) for at in range(0, len(numbers), len(names))]
-    told = [part if _complete(part, names) else {} for part in parts]
+    told = [part if _complete(part, names) and _agrees(size, part, run.unit) else {} for part in parts]
     return root, tuple(told) if any(told) else ()
 
 
@@ -280,17 +274,26 @@ def _complete(part: dict[str, str], names: Sequence[str]) -> bool:
     return "busbw" in part and NONE not in (part["busbw"], part.get("time")) and whole
 
 
+def _agrees(size: int, part: dict[str, str], unit: float) -> bool:
+    """Whether algbw is bytes by time, as in no other tool's columns; less for what was counted until 2019."""
+    printed = part.get("time", "")
+    time, algbw = _number(printed), _number(part["algbw"])
+    if time is None or algbw is None:
+        return algbw is not None and "cputime" in part
+    least, most = (size / max(time + sign * _half(printed), 1e-6) / unit / 1e3 for sign in (1, -1))
+    return 0.45 * least - _half(part["algbw"]) <= algbw <= 1.01 * most + _half(part["algbw"])
+
+
 def _told(capture: Capture, run: Run) -> Iterator[Fact]:
     """The rows of a run as facts."""
     op = _operation(run)
-    if not op:
-        return
     ranks, nodes = _world(run, op)
     devices = {device for group in run.ranks.values() for *_, device in group.values()}
+    captured = run.settings.get("graph") or CAPTURED.search(run.asked)
     same: dict[str, Any] = {
         "op": op,
-        "tool": run.tool or "nccl-tests",
-        "mode": "graph" if run.captured else "synchronised" if run.blocking else "",
+        "tool": run.tool or (tool[1] or tool[2] if (tool := ASKED.search(run.asked)) else "nccl-tests"),
+        "mode": "graph" if captured else "synchronised" if run.blocking else "",
         "library": run.library,
         "library_version": run.version,
         "device": devices.pop() if len(devices) == 1 else "",
@@ -298,7 +301,7 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
         "nodes": nodes,
         "iterations": run.settings.get("iters"),
     }
-    for row in run.rows:
+    for row in run.rows if op else ():
         told = {**same, "origin": capture.origin(row.line), "bytes": row.bytes, "dtype": DTYPES[row.dtype][0]}
         for place, printed in _placed(run, row):
             verdict = _verdict(run, row, printed) if not place or op not in EXCHANGES else {}
@@ -306,14 +309,14 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
 
 
 def _operation(run: Run) -> str:
-    """The operation that all rows admit; the one that was named where they leave several, or a single rank."""
-    if not run.rows:
-        return ""
+    """The operation that all rows admit; the one that was named where they leave several, or it names itself."""
     possible = {op for op, shape in SHAPES.items() if all(row.admits(shape) for row in run.rows)}
-    verified = {op for op in possible if all(row.verifies(SHAPES[op]) for row in run.rows)}
-    possible = verified or possible
-    if run.named and (run.named in possible or run.named not in SHAPES or _listed(run) == 1):
-        return run.named
+    judged = [row for row in run.rows if row.inside != NONE] or run.rows
+    possible = {op for op in possible if all(row.verifies(SHAPES[op]) for row in judged)} or possible
+    named = _named(run.asked) or ""
+    sure = STARTING in run.asked or named not in SHAPES or _listed(run) == 1
+    if named and (sure or named in possible):
+        return named
     return possible.pop() if len(possible) == 1 else ""
 
 
@@ -325,7 +328,7 @@ def _world(run: Run, op: str) -> tuple[int | None, int | None]:
     group = max(run.ranks.values(), key=len, default={})
     places = {(host, number) for host, number, _ in group.values()}
     hosts = {host for host, _ in places}
-    return listed, len(hosts) if listed and len(places) == len(group) else None
+    return listed, len(hosts) if len(places) == len(group) == listed else None
 
 
 def _listed(run: Run) -> int | None:
@@ -370,12 +373,11 @@ def _placed(run: Run, row: Row) -> Iterator[tuple[bool | None, dict[str, str]]]:
 
 
 def _speed(run: Run, printed: dict[str, str], *, alone: bool) -> dict[str, Any]:
-    """Time and bandwidth; between one rank nothing travels. The oldest tables print milliseconds."""
-    unit = 1_000.0 if "bytes" in run.columns else 1.0
+    """Time and bandwidth; between one rank nothing travels."""
     names = (("mean", "time"), ("min", "i_min"), ("max", "i_max")) if run.settings.get("agg iters", 1) == 1 else ()
     times = {ours: _number(printed.get(theirs, "")) for ours, theirs in names}
     return {
-        "latency_us": Latency(**{name: time * unit for name, time in times.items() if time is not None}),
+        "latency_us": Latency(**{name: time * run.unit for name, time in times.items() if time is not None}),
         "algbw_gbps": None if alone else _number(printed["algbw"]) or None,
         "busbw_gbps": None if alone else _number(printed["busbw"]) or None,
     }
