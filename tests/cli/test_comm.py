@@ -234,7 +234,7 @@ def test_an_interface_that_is_not_there_is_named():
 
 @pytest.fixture
 def apart() -> Iterator[tuple[str, str]]:
-    """Two hosts, as far as the network goes: `va` and `vb` lead to each other, `ca` leads nowhere."""
+    """Two hosts, as far as the network goes: `veth0` leads to the other, `ca` leads nowhere."""
     if os.getuid() or not shutil.which("ip"):
         pytest.skip("network namespaces need root and iproute2")
     one, two = (f"diag{os.getpid()}{letter}" for letter in "ab")
@@ -245,16 +245,16 @@ def apart() -> Iterator[tuple[str, str]]:
     made = [
         ip(f"netns add {one}"),
         ip(f"netns add {two}"),
-        ip(f"link add v netns {one} type veth peer name v netns {two}"),
+        ip(f"link add veth0 netns {one} type veth peer name veth0 netns {two}"),
     ]
     if not all(made):
         ip(f"netns del {one}"), ip(f"netns del {two}")
         pytest.skip("no network namespaces here")
     for number, name in enumerate((one, two), 1):
         ip(f"link add c netns {name} type veth peer name d netns {name}")
-        ip(f"-n {name} addr add 10.77.0.{number}/24 dev v")
+        ip(f"-n {name} addr add 10.77.0.{number}/24 dev veth0")
         ip(f"-n {name} addr add 10.88.{number}.1/24 dev c")
-        for link in ("lo", "v", "c", "d"):
+        for link in ("lo", "veth0", "c", "d"):
             ip(f"-n {name} link set {link} up")
     yield one, two
     ip(f"netns del {one}"), ip(f"netns del {two}")
@@ -264,7 +264,7 @@ NAMED = 'hostname "$0"; exec "$@"'
 """Gloo takes ranks whose hosts bear the same name for neighbours, and connects them by the loopback."""
 
 
-@pytest.mark.parametrize(("interface", "kind"), [("v", None), ("c", "unreachable")])
+@pytest.mark.parametrize(("interface", "kind"), [("veth0", None), ("c", "unreachable")])
 def test_ranks_of_two_hosts_that_can_and_cannot_reach_each_other(apart, interface, kind):
     world = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "23456"}
     steps = [
