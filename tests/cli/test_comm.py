@@ -251,10 +251,10 @@ def apart() -> Iterator[tuple[str, str]]:
         ip(f"netns del {one}"), ip(f"netns del {two}")
         pytest.skip("no network namespaces here")
     for number, name in enumerate((one, two), 1):
-        ip(f"link add c netns {name} type veth peer name d netns {name}")
+        ip(f"link add veth1 netns {name} type veth peer name d netns {name}")
         ip(f"-n {name} addr add 10.77.0.{number}/24 dev veth0")
-        ip(f"-n {name} addr add 10.88.{number}.1/24 dev c")
-        for link in ("lo", "veth0", "c", "d"):
+        ip(f"-n {name} addr add 10.88.{number}.1/24 dev veth1")
+        for link in ("lo", "veth0", "veth1", "d"):
             ip(f"-n {name} link set {link} up")
     yield one, two
     ip(f"netns del {one}"), ip(f"netns del {two}")
@@ -264,7 +264,7 @@ NAMED = 'hostname "$0"; exec "$@"'
 """Gloo takes ranks whose hosts bear the same name for neighbours, and connects them by the loopback."""
 
 
-@pytest.mark.parametrize(("interface", "kind"), [("veth0", None), ("c", "unreachable")])
+@pytest.mark.parametrize(("interface", "kind"), [("veth0", None), ("veth1", "unreachable")])
 def test_ranks_of_two_hosts_that_can_and_cannot_reach_each_other(apart, interface, kind):
     world = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "23456"}
     steps = [
