@@ -1,7 +1,7 @@
 """What was measured between ranks in the columns of nccl-tests, for programs that read these.
 
 The mode is `free-running`, which is how nccl-tests time: calls queued one behind the other. Of a placement that was not
-measured the columns say `N/A`.
+measured the columns say `N/A`. Verdict and findings follow as comments.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from itertools import groupby
 from diag.facts import Collective
 from diag.render import Look
 from diag.report import Report
+from diag.text import in_one_line
 
 MODE = "free-running"
 TYPES = {"bf16": ("bfloat16", 2), "fp16": ("half", 2), "fp32": ("float", 4)}
 REDUCES = ("all_reduce", "reduce_scatter")
+PARTS = ("all_gather", "reduce_scatter", "all_to_all")
+"""Of these nccl-tests counts the elements of one rank's part."""
 COLUMNS = "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}"
 FIGURES = "  {:>7}  {:>6}  {:>6} {:>6}"
 NONE = ("N/A", "N/A", "N/A", "N/A")
@@ -55,6 +58,11 @@ def _lines(report: Report) -> Iterator[str]:
         if bandwidths:
             yield f"# Avg bus bandwidth    : {sum(bandwidths) / len(bandwidths):g}"
         yield "#"
+    yield f"# Verdict              : {report.verdict}"
+    for reason in report.incomplete:
+        yield f"# Not answered         : {in_one_line(reason)}"
+    for one in report.findings:
+        yield f"# {one.severity:<7} {one.id}: {in_one_line(one.summary)}"
 
 
 def _row(one: Collective) -> str:
@@ -66,6 +74,5 @@ def _row(one: Collective) -> str:
     )
     redop, root = "sum" if one.op in REDUCES else "none", "0" if one.op == "broadcast" else "-1"
     figures = (NONE, told) if one.in_place else (told, NONE)
-    return COLUMNS.format(one.bytes, one.bytes // width, kind, redop, root) + "".join(
-        FIGURES.format(*part) for part in figures
-    )
+    count = one.bytes // width // (one.ranks or 1 if one.op in PARTS else 1)
+    return COLUMNS.format(one.bytes, count, kind, redop, root) + "".join(FIGURES.format(*part) for part in figures)
