@@ -85,8 +85,8 @@ SMALL_H100 = (
     "collectives/below-typical",
     severity="warning",
     about="device",
-    needs=(Collective, CollectiveBaseline),
-    uses=(Accelerator, DeviceModel, Link, Package, Platform, Vendor),
+    needs=(Collective,),
+    uses=(Accelerator, CollectiveBaseline, DeviceModel, Link, Package, Platform, Vendor),
     words={
         "en": {
             "title": "Devices exchange data much more slowly than others report",
@@ -179,7 +179,7 @@ def _finding(one: Comparison) -> Finding:
             "standing.zh": chinese,
         },
         confidence="low" if one.differs or not one.saturated else "medium",
-        evidence=(Evidence.of(one.measured), Evidence.of(one.row)),
+        evidence=(Evidence.of(one.measured),),
         source=one.row.source,
         checked=one.row.checked,
     )

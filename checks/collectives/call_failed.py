@@ -38,12 +38,12 @@ DONE = HEAD + '"ranks": [{"rank": 0, "host": "a"}, {"rank": 1, "host": "a"}], "r
     words={
         "en": {
             "title": "An operation between ranks failed",
-            "summary": "{who}: {reason}",
+            "summary": "{who} failed: {reason}",
             "cause": "The library or torch refused or broke off the call; its own words say why.",
         },
         "zh": {
             "title": "rank 间的操作失败",
-            "summary": "{who}：{reason}",
+            "summary": "{who} 报错：{reason}",
             "cause": "通信库或 torch 拒绝或中断了该调用，原因见其自身的报错。",
         },
     },

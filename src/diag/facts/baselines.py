@@ -100,7 +100,7 @@ def _machine(row: CollectiveBaseline) -> Machine:
 
 
 def _peaks(rows: Iterable[CollectiveBaseline]) -> dict[Machine, float]:
-    """The highest bandwidth known of each operation on each kind of machine; infinite where what is known is no peak."""
+    """The highest bandwidth known of each operation on a kind of machine; infinite where what is known is no peak."""
     reached: dict[Machine, list[CollectiveBaseline]] = {}
     for row in rows:
         reached.setdefault(_machine(row), []).append(row)
