@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from math import ceil, floor, inf, isfinite
 from typing import Any, NamedTuple
 
@@ -33,18 +33,10 @@ DTYPES = {
     "half": ("fp16", 2),
     "bfloat16": ("bf16", 2),
     "double": ("fp64", 8),
-    "int8": ("int8", 1),
     "char": ("int8", 1),
-    "uint8": ("uint8", 1),
-    "int32": ("int32", 4),
     "int": ("int32", 4),
-    "uint32": ("uint32", 4),
-    "int64": ("int64", 8),
-    "uint64": ("uint64", 8),
-    "f8e4m3": ("fp8_e4m3", 1),
-    "f8e5m2": ("fp8_e5m2", 1),
-    "fp8_e4m3": ("fp8_e4m3", 1),
-    "fp8_e5m2": ("fp8_e5m2", 1),
+    **{f"{sign}int{bits}": (f"{sign}int{bits}", bits // 8) for sign in ("", "u") for bits in (8, 32, 64)},
+    **{f"{start}{kind}": (f"fp8_{kind}", 1) for start in ("f8", "fp8_") for kind in ("e4m3", "e5m2")},
 }
 """Their names for types, ours, and bytes of an element."""
 REDUCTIONS = {**dict.fromkeys(("sum", "prod", "max", "min", "avg", "mulsum"), "sum"), "none": "none"}
@@ -58,14 +50,14 @@ PER_CALL = (*VALUES, "i_min", "i_max", "i_p99", "i_cv%")
 TIMES, ERRORS = {"time", "cputime"}, {"error", "res"}
 NUMBER = expression(r"-?[0-9]{1,18}(?:\.[0-9]{0,9})?(?:e[+-]?[0-9]{1,3})?|[+-]?(?:inf|nan)|N/A")
 WHOLE = expression(r"[0-9]{1,18}")
-ROOT = expression(r"-1|[0-9]{1,4}")
+ROOT = expression(r"-1|[0-9]{1,4}")  # a time has a point, or five digits
 PROGRAM = expression(r"(?<![a-z_])([a-z_]{6,14})_perf|\bxccl_perf\b.{0,400}-O ?([A-Za-z_]{6,14})")
 RUN = expression(r"nThreads?:? {1,4}[0-9]{1,4} {1,4}nGpus:? {1,4}[0-9]{1,4}\s")
 SETTINGS = expression(r"(?<!warmup )((?:agg )?iters|validation|graph|nRanks):\s{1,8}([0-9]{1,9})")
 RANK = expression(
     r"\bRank {1,6}([0-9]{1,6})(?: {1,6}Group {1,6}([0-9]{1,6}))?(?: {1,6}Pid {1,10}[0-9]{1,10})?"
     r"(?: {1,6}on\s{1,60}(?:(\S{1,255})\s{1,20})?| {1,20})device {1,4}([0-9]{1,4})"
-    r" {1,2}\[([0-9a-fA-Fx:.]{1,20})\] ?(.{0,80})"
+    r" {1,2}\[[0-9a-fA-Fx:.]{1,20}\] ?(.{0,80})"
 )
 PLACES = expression(
     r"(?:^\s?|#\s?|\s\s)(out-of-place|in-place)(?: \(\+ per-iteration\))?"
@@ -77,8 +69,8 @@ HEADERS = expression(
 )
 CAPTURED = expression(r"_perf\b.{0,400}\s-G ?[1-9]")
 """A graph that is asked for: rccl-tests of 2024 does not always say so."""
-RCCL = expression(r"rccl-tests: Version|\brccl-tests/|nRanks: |Errors with asterisks indicate")
-FUNCTION = expression(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+RCCL = expression(r"rccl-tests: Version|nRanks: |Errors with asterisks indicate")
+ASKED = expression(r"\b(rccl-tests)/|\b(xccl_perf)\b")
 ROW = r"(?<![\w.])[0-9]{1,18}\s{1,20}[0-9]{1,18}\s{1,20}(?:" + "|".join(DTYPES) + r")\s"
 LITERALS = (
     *("_perf", "nThread", "ccl-tests version", "rccl-tests: Version", "Using devices", "Rank  ", "CCL version"),
@@ -116,7 +108,6 @@ SHAPES = {
     "scatter": Shape(False, ("none", ABSENT), rooted=True, scaled=True),
 }
 
-
 EXCHANGES = {op for op, shape in SHAPES.items() if not shape.in_place}
 
 
@@ -151,19 +142,23 @@ class Row(NamedTuple):
 
 @dataclass
 class Run:
-    """What was read of one run of a program; each rank of a group with its host, its number there and its device."""
+    """What was read of one run: the line that asked for it; of each rank its host, its number there and its device."""
 
-    named: str = ""
+    asked: str = ""
     tool: str = ""
     library: str = ""
     version: str = ""
     settings: dict[str, int] = field(default_factory=dict)
     blocking: bool = False
-    captured: bool = False
     ranks: dict[int, dict[int, tuple[str, str, str]]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     places: tuple[bool, ...] = ()
     rows: list[Row] = field(default_factory=list)
+
+    @property
+    def unit(self) -> float:
+        """Microseconds of the unit of its times: the oldest tables print milliseconds."""
+        return 1_000.0 if "bytes" in self.columns else 1.0
 
 
 @probe(
@@ -173,20 +168,19 @@ class Run:
 )
 def nccl_tests(capture: Capture) -> Iterator[Fact]:
     """Each row of each table, out of place and in place, with what the lines before it tell of the run."""
-    run = Run()
-    named: str | None = None
+    run, asked = Run(), ""
     for line in capture.lines():
         if row := _row(line, run):
             run.rows.append(row)
-            named = None
+            asked = ""
             continue
-        if "concluded" not in line.text and (found := _named(line.text)) is not None:
-            named = found
+        if "concluded" not in line.text and _named(line.text) is not None:
+            asked = line.text
         if run.rows and _begins(line.text):
             yield from _told(capture, run)
             run = Run()
-        if named is not None and not run.rows:
-            run.named = named
+        if asked and not run.rows:
+            run.asked = asked
         _learn(run, line.text)
     yield from _told(capture, run)
 
@@ -198,17 +192,18 @@ def _begins(text: str) -> bool:
 
 def _named(text: str) -> str | None:
     """The operation whose program a line names: empty where it names several, None where none."""
-    found = {OPS[name] for pair in PROGRAM.findall(text) if (name := "".join(pair).replace("_", "").lower()) in OPS}
-    return None if not found else found.pop() if len(found) == 1 else ""
+    names = ("".join(pair).replace("_", "").lower() for pair in PROGRAM.findall(text))
+    found = {OPS[name] for name in names if name in OPS}
+    return (found.pop() if len(found) == 1 else "") if found else None
 
 
 def _learn(run: Run, text: str) -> None:
     """Take what a line before the table tells of the run."""
     if found := RANK.search(text):
-        rank, group, host, number, address, device = found.groups()
+        rank, group, host, number, device = found.groups()
         ranks = run.ranks.setdefault(int(group or 0), {})
         ranks.setdefault(int(rank), (host or "", number, device.strip()))
-        run.tool = "rccl-tests" if FUNCTION.fullmatch(address) or device.startswith("AMD") else run.tool
+        run.tool = "rccl-tests" if device.startswith("AMD") else run.tool
     elif RUN.search(text):
         run.settings = {name: int(value) for name, value in SETTINGS.findall(text)}
     elif columns := _columns(text.split()):
@@ -220,8 +215,7 @@ def _learn(run: Run, text: str) -> None:
     elif (found := VERSION.search(text)) and not run.rows:
         run.library, run.version = found[1], found[2]
     run.blocking = run.blocking or "Blocking Enabled" in text
-    run.captured = run.captured or bool(CAPTURED.search(text) or run.settings.get("graph"))
-    run.tool = "xccl_perf" if "xccl_perf" in text else "rccl-tests" if RCCL.search(text) else run.tool
+    run.tool = "rccl-tests" if RCCL.search(text) else run.tool
 
 
 def _release(code: str) -> str:
@@ -247,16 +241,15 @@ def _row(line: Line, run: Run) -> Row | None:
             untold = (BLANK if "redop" in run.columns else ABSENT) if run.columns else UNSEEN
             reduction = REDUCTIONS[rest.pop(0)] if rest[0] in REDUCTIONS else untold
             root, printed = _values(rest, run)
+            printed = tuple(part for part in printed if _agrees(size, part, run.unit))
             return Row(line, size, count, words[place], reduction, root, printed) if printed and size else None
     return None
 
 
 def _values(words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], ...]]:
     """The root, -1 where there is none, and what was printed of each placement."""
-    numbers = [word for word in words if NUMBER.fullmatch(word)]
-    numbers = numbers[: next((at for at, word in enumerate(words) if not NUMBER.fullmatch(word)), len(words))]
+    numbers = list(takewhile(NUMBER.fullmatch, words))
     names = _names(run.columns, len(numbers))
-    # A time has a point, or five digits.
     rooted = numbers and ROOT.fullmatch(numbers[0]) and ("root" in run.columns or not run.columns)
     root = int(numbers.pop(0)) if rooted else -1
     parts = [dict(zip(names, numbers[at:], strict=False)) for at in range(0, len(numbers), len(names))]
@@ -280,6 +273,16 @@ def _complete(part: dict[str, str], names: Sequence[str]) -> bool:
     return "busbw" in part and NONE not in (part["busbw"], part.get("time")) and whole
 
 
+def _agrees(size: int, part: dict[str, str], unit: float) -> bool:
+    """Whether algbw is bytes by time, as in no other tool's columns; less for what was counted until 2019."""
+    printed = part.get("time", "")
+    time, algbw = _number(printed), _number(part["algbw"])
+    if time is None or algbw is None:
+        return algbw is not None and "cputime" in part
+    least, most = (size / max(time + sign * _half(printed), 1e-6) / unit / 1e3 for sign in (1, -1))
+    return 0.45 * least - _half(part["algbw"]) <= algbw <= 1.01 * most + _half(part["algbw"])
+
+
 def _told(capture: Capture, run: Run) -> Iterator[Fact]:
     """The rows of a run as facts."""
     op = _operation(run)
@@ -287,10 +290,11 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
         return
     ranks, nodes = _world(run, op)
     devices = {device for group in run.ranks.values() for *_, device in group.values()}
+    captured = run.settings.get("graph") or CAPTURED.search(run.asked)
     same: dict[str, Any] = {
         "op": op,
-        "tool": run.tool or "nccl-tests",
-        "mode": "graph" if run.captured else "synchronised" if run.blocking else "",
+        "tool": run.tool or (tool[1] or tool[2] if (tool := ASKED.search(run.asked)) else "nccl-tests"),
+        "mode": "graph" if captured else "synchronised" if run.blocking else "",
         "library": run.library,
         "library_version": run.version,
         "device": devices.pop() if len(devices) == 1 else "",
@@ -312,8 +316,9 @@ def _operation(run: Run) -> str:
     possible = {op for op, shape in SHAPES.items() if all(row.admits(shape) for row in run.rows)}
     verified = {op for op in possible if all(row.verifies(SHAPES[op]) for row in run.rows)}
     possible = verified or possible
-    if run.named and (run.named in possible or run.named not in SHAPES or _listed(run) == 1):
-        return run.named
+    named = _named(run.asked) or ""
+    if named and (named in possible or named not in SHAPES or _listed(run) == 1):
+        return named
     return possible.pop() if len(possible) == 1 else ""
 
 
@@ -370,12 +375,11 @@ def _placed(run: Run, row: Row) -> Iterator[tuple[bool | None, dict[str, str]]]:
 
 
 def _speed(run: Run, printed: dict[str, str], *, alone: bool) -> dict[str, Any]:
-    """Time and bandwidth; between one rank nothing travels. The oldest tables print milliseconds."""
-    unit = 1_000.0 if "bytes" in run.columns else 1.0
+    """Time and bandwidth; between one rank nothing travels."""
     names = (("mean", "time"), ("min", "i_min"), ("max", "i_max")) if run.settings.get("agg iters", 1) == 1 else ()
     times = {ours: _number(printed.get(theirs, "")) for ours, theirs in names}
     return {
-        "latency_us": Latency(**{name: time * unit for name, time in times.items() if time is not None}),
+        "latency_us": Latency(**{name: time * run.unit for name, time in times.items() if time is not None}),
         "algbw_gbps": None if alone else _number(printed["algbw"]) or None,
         "busbw_gbps": None if alone else _number(printed["busbw"]) or None,
     }
