@@ -134,9 +134,11 @@ class Row(NamedTuple):
 
     def verifies(self, shape: Shape) -> bool:
         """Whether what was compared in place suits an operation: nobody can exchange there, and it is wrong."""
-        outside, inside = ([one.get(WRONG, NONE) for one in self.printed] + [NONE, NONE])[:2]
+        if len(self.printed) < 2 or not all(self.printed):
+            return True
+        outside, inside = (one.get(WRONG, NONE) for one in self.printed[:2])
         if inside == NONE:
-            return outside == NONE or not shape.in_place or len(self.printed) < 2
+            return outside == NONE or not shape.in_place
         return shape.in_place or _number(inside) != 0
 
 
@@ -240,20 +242,19 @@ def _row(line: Line, run: Run) -> Row | None:
             size, count, rest = int(words[place - 2]), int(words[place - 1]), words[place + 1 :]
             untold = (BLANK if "redop" in run.columns else ABSENT) if run.columns else UNSEEN
             reduction = REDUCTIONS[rest.pop(0)] if rest[0] in REDUCTIONS else untold
-            root, printed = _values(rest, run)
-            printed = tuple(part for part in printed if _agrees(size, part, run.unit))
+            root, printed = _values(size, rest, run)
             return Row(line, size, count, words[place], reduction, root, printed) if printed and size else None
     return None
 
 
-def _values(words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], ...]]:
+def _values(size: int, words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], ...]]:
     """The root, -1 where there is none, and what was printed of each placement."""
     numbers = list(takewhile(NUMBER.fullmatch, words))
     names = _names(run.columns, len(numbers))
     rooted = numbers and ROOT.fullmatch(numbers[0]) and ("root" in run.columns or not run.columns)
     root = int(numbers.pop(0)) if rooted else -1
     parts = [dict(zip(names, numbers[at:], strict=False)) for at in range(0, len(numbers), len(names))]
-    told = [part if _complete(part, names) else {} for part in parts]
+    told = [part if _complete(part, names) and _agrees(size, part, run.unit) else {} for part in parts]
     return root, tuple(told) if any(told) else ()
 
 
@@ -311,8 +312,6 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
 
 def _operation(run: Run) -> str:
     """The operation that all rows admit; the one that was named where they leave several, or a single rank."""
-    if not run.rows:
-        return ""
     possible = {op for op, shape in SHAPES.items() if all(row.admits(shape) for row in run.rows)}
     verified = {op for op in possible if all(row.verifies(SHAPES[op]) for row in run.rows)}
     possible = verified or possible

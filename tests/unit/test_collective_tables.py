@@ -117,6 +117,11 @@ def test_all_gather_is_not_taken_for_all_to_all() -> None:
     assert told(HEAD + row.replace("  0  ", "  N/A  ").format("N/A")) == []
 
 
+def test_a_row_that_is_cut_does_not_hide_the_operation() -> None:
+    row = "  1048576  32768  float  none  -1  100.0  10.49  9.18  0  100.0  10.49  9.18  0\n"
+    assert {one.op for one in told(HEAD + row + row[: row.rindex("9.18")])} == {"all_gather"}
+
+
 def test_columns_of_another_tool_are_not_those_of_nccl_tests() -> None:
     head = "size(B)  count  type  redop  latency(us)  min_lat(us)  max_lat(us)  algbw(GB/s)  busbw(GB/s)\n"
     assert told(head + "1024  256  int  sum  8.881746  8.882  8.882  0.115  0.202\n") == []
