@@ -38,12 +38,12 @@ DONE = HEAD + '"ranks": [{"rank": 0, "host": "a"}, {"rank": 1, "host": "a"}], "r
     words={
         "en": {
             "title": "An operation between ranks failed",
-            "summary": "{who} failed: {reason}",
+            "summary": "{reason}",
             "cause": "The library or torch refused or broke off the call; its own words say why.",
         },
         "zh": {
             "title": "rank 间的操作失败",
-            "summary": "{who} 报错：{reason}",
+            "summary": "操作失败：{reason}",
             "cause": "通信库或 torch 拒绝或中断了该调用，原因见其自身的报错。",
         },
     },
@@ -64,5 +64,5 @@ DONE = HEAD + '"ranks": [{"rank": 0, "host": "a"}, {"rank": 1, "host": "a"}], "r
 def call_failed(facts: Facts) -> Iterator[Answer]:
     """Each call that raised."""
     for trouble in (one for one in facts.all(CollectiveTrouble) if one.kind == "failed"):
-        who = ", ".join(f"rank {rank}" for rank in trouble.suspects) or "?"
-        yield Finding(subject=who, values={"who": who, "reason": trouble.reason}, evidence=(Evidence.of(trouble),))
+        who = ", ".join(f"rank {rank}" for rank in trouble.suspects)
+        yield Finding(subject=who, values={"reason": trouble.reason}, evidence=(Evidence.of(trouble),))

@@ -44,6 +44,8 @@ LIBRARIES = (
 """How the files begin that exchange data between ranks, or pose as the runtime of another maker."""
 VERSIONS = r"(?:[NRHMB]CCL|NCCL|xccl|FlagCX|oneCCL)[ _][Vv]ersion[: ]{1,2}([0-9a-f][\w.+\-]{1,40})"
 """What such a file says of its own version, as it would print it."""
+RESOURCES = ("GPU", "NPU", "HPU")
+"""How Ray calls accelerators that torch can use."""
 NO_DEVICE = "torch sees no accelerator"
 US, GB = 1e6, 1e9
 
@@ -52,7 +54,7 @@ US, GB = 1e6, 1e9
     "collectives",
     tells=(Collective, CollectiveRank, CollectiveWorld, CollectiveTrouble, Library),
     measure="collectives",
-    arguments=(json.dumps({"libraries": LIBRARIES, "versions": VERSIONS}),),
+    arguments=(json.dumps({"libraries": LIBRARIES, "versions": VERSIONS, "resources": RESOURCES}),),
     interpreter="target",
     cost="active",
     ranks=True,
@@ -72,6 +74,7 @@ def collectives(capture: Capture) -> Iterator[Fact]:
     yield from _libraries(capture, document)
     for one in document.get("results", ()):
         yield from _result(capture, document, one)
+    yield from _refusals(capture, document)
 
 
 def _ranks(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
@@ -125,6 +128,14 @@ def _trouble(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
         )
 
 
+def _refusals(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
+    """The operations and modes that a backend does not have, each by its first size."""
+    told = [one for one in reversed(document.get("results", ())) if one.get("error") and one["mode"] != "graph"]
+    for one in reversed({(one["op"], one["mode"]): one for one in told}.values()):
+        reason = f"{one['op']} of {one['bytes']} bytes, {one['mode']}: {one['error']}"
+        yield CollectiveTrouble(origin=capture.said(json.dumps(one["error"])[1:-1]), kind="failed", reason=reason)
+
+
 def _libraries(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
     """The libraries in the process of one rank: the first that holds the most."""
     held = [one.get("libraries", ()) for one in document.get("ranks", ())]
@@ -161,11 +172,11 @@ def _result(capture: Capture, document: dict[str, Any], result: dict[str, Any]) 
         nodes=len({one["host"] for one in ranks}),
         iterations=result["calls"],
         latency_us=_latency(samples, median),
-        interval90_us=None if interval is None else interval * US,
-        rank_us=tuple(_median(blocks[1:] or blocks) * US for blocks in result["ranks"] if blocks),
+        interval90_us=None if interval is None else _us(interval),
+        rank_us=tuple(_us(_median(blocks[1:] or blocks)) for blocks in result["ranks"] if blocks),
         foreign_cpu=result["foreign_cpu"],
-        algbw_gbps=algbw,
-        busbw_gbps=algbw * factor if algbw and factor else None,
+        algbw_gbps=_rounded(algbw),
+        busbw_gbps=_rounded(algbw * factor if algbw and factor else None),
         correct=result["correct"],
         noisy=bool(median and interval is not None and interval >= PRECISE * median),
     )
@@ -179,8 +190,16 @@ def _latency(samples: list[float], median: float | None) -> Latency:
     if not samples or median is None:
         return Latency()
     last = len(samples) - 1
-    p5, p10, p95 = (samples[round(share * last)] * US for share in (0.05, 0.1, 0.95))
-    return Latency(min=samples[0] * US, p5=p5, p10=p10, median=median * US, p95=p95, max=samples[last] * US)
+    least, p5, p10, p95, most = (_us(samples[round(share * last)]) for share in (0.0, 0.05, 0.1, 0.95, 1.0))
+    return Latency(min=least, p5=p5, p10=p10, median=_us(median), p95=p95, max=most)
+
+
+def _us(seconds: float) -> float:
+    return round(seconds * US, 3)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
 
 
 def _median(values: list[float]) -> float:

@@ -11,66 +11,37 @@ nothing); hosts that somebody gave the same name; the latency of calls that were
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from math import ceil, floor, inf, isfinite
 from typing import Any, NamedTuple
 
 from diag.api import Capture, Collective, Fact, Latency, Line, Recognise, expression, probe
 
 OPS = {
-    "all_reduce": "all_reduce",
     "allreduce": "all_reduce",
-    "all_gather": "all_gather",
     "allgather": "all_gather",
-    "reduce_scatter": "reduce_scatter",
     "reducescatter": "reduce_scatter",
     "alltoall": "all_to_all",
-    "all2all": "all_to_all",
     "alltoallv": "all_to_allv",
-    "broadcast": "broadcast",
-    "reduce": "reduce",
-    "sendrecv": "sendrecv",
-    "gather": "gather",
-    "scatter": "scatter",
-    "hypercube": "hypercube",
+    **{name: name for name in ("broadcast", "reduce", "sendrecv", "gather", "scatter", "hypercube")},
 }
+"""Their names for operations, without what stands between words, and ours."""
 DTYPES = {
     "float": ("fp32", 4),
     "half": ("fp16", 2),
     "bfloat16": ("bf16", 2),
     "double": ("fp64", 8),
-    "int8": ("int8", 1),
     "char": ("int8", 1),
-    "uint8": ("uint8", 1),
-    "int32": ("int32", 4),
     "int": ("int32", 4),
-    "uint32": ("uint32", 4),
-    "int64": ("int64", 8),
-    "uint64": ("uint64", 8),
-    "float16": ("fp16", 2),
-    "float32": ("fp32", 4),
-    "f8e4m3": ("fp8_e4m3", 1),
-    "f8e5m2": ("fp8_e5m2", 1),
-    "fp8_e4m3": ("fp8_e4m3", 1),
-    "fp8_e5m2": ("fp8_e5m2", 1),
+    **{f"{sign}int{bits}": (f"{sign}int{bits}", bits // 8) for sign in ("", "u") for bits in (8, 32, 64)},
+    **{f"{start}{kind}": (f"fp8_{kind}", 1) for start in ("f8", "fp8_") for kind in ("e4m3", "e5m2")},
 }
 """Their names for types, ours, and bytes of an element."""
-SHAPES = {
-    (True, True, False): {"all_reduce"},
-    (True, True, True): {"reduce"},
-    (True, False, True): {"broadcast"},
-    (True, False, False): {"sendrecv"},
-    (False, True, False): {"reduce_scatter", "all_to_all"},
-    (False, False, False): {"all_gather", "all_to_all"},
-    (False, False, True): {"gather", "scatter"},
-}
-"""The operations of rows whose bytes are those of the elements, that reduce, that have a root."""
-LIKE = {"hypercube": "all_gather", "all_to_allv": "all_to_all"}
-"""Operations that must be named, and whose rows theirs look like."""
-REDUCTIONS = {"sum", "prod", "max", "min", "avg", "mulsum", "none"}
+REDUCTIONS = {**dict.fromkeys(("sum", "prod", "max", "min", "avg", "mulsum"), "sum"), "none": "none"}
+BLANK, ABSENT, UNSEEN = "", "no column", "no head"
+"""A column for the reduction that holds nothing, none, and no head that tells."""
 TOLERATED = {"fp16": 1e-2, "bf16": 1e-2, "fp32": 1e-5, "fp64": 1e-12}
 """The largest error that generations before 2022 call right."""
 NONE, WRONG = "N/A", "#wrong"
@@ -79,29 +50,31 @@ PER_CALL = (*VALUES, "i_min", "i_max", "i_p99", "i_cv%")
 TIMES, ERRORS = {"time", "cputime"}, {"error", "res"}
 NUMBER = expression(r"-?[0-9]{1,18}(?:\.[0-9]{0,9})?(?:e[+-]?[0-9]{1,3})?|[+-]?(?:inf|nan)|N/A")
 WHOLE = expression(r"[0-9]{1,18}")
-PROGRAM = expression(r"(?<![a-z_])([a-z_2]{6,14})_perf|\bxccl_perf\b.{0,400}-O ?([A-Za-z_]{6,14})")
+ROOT = expression(r"-1|[0-9]{1,4}")  # a time has a point, or five digits
+PROGRAM = expression(r"(?<![a-z_])([a-z_]{6,14})_perf|\bxccl_perf\b.{0,400}-O ?([A-Za-z_]{6,14})")
 RUN = expression(r"nThreads?:? {1,4}[0-9]{1,4} {1,4}nGpus:? {1,4}[0-9]{1,4}\s")
 SETTINGS = expression(r"(?<!warmup )((?:agg )?iters|validation|graph|nRanks):\s{1,8}([0-9]{1,9})")
 RANK = expression(
     r"\bRank {1,6}([0-9]{1,6})(?: {1,6}Group {1,6}([0-9]{1,6}))?(?: {1,6}Pid {1,10}[0-9]{1,10})?"
     r"(?: {1,6}on\s{1,60}(?:(\S{1,255})\s{1,20})?| {1,20})device {1,4}([0-9]{1,4})"
-    r" {1,2}\[([0-9a-fA-Fx:.]{1,20})\] ?(.{0,80})"
+    r" {1,2}\[[0-9a-fA-Fx:.]{1,20}\] ?(.{0,80})"
 )
 PLACES = expression(
-    r"(out-of-place|in-place)(?: \(\+ per-iteration\))?(?:\s{1,60}(in-place)(?: \(\+ per-iteration\))?)?\s*$"
+    r"(?:^\s?|#\s?|\s\s)(out-of-place|in-place)(?: \(\+ per-iteration\))?"
+    r"(?:\s{1,60}(in-place)(?: \(\+ per-iteration\))?)?\s*$"
 )
 VERSION = expression(r"\b([NR]CCL) version {0,2}:? {0,2}([0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)")
 HEADERS = expression(
-    r"\bnccl-tests version \S{1,20}(?: \(\S{1,20}\))?(?: nccl-headers=[0-9]{1,6} nccl-library=([0-9]{4,6}))?"
+    r"\b([nr]ccl)-tests version \S{1,80}(?: \(\S{1,20}\))?(?: [nr]ccl-headers=[0-9]{1,6} [nr]ccl-library=([0-9]{4,6}))?"
 )
 CAPTURED = expression(r"_perf\b.{0,400}\s-G ?[1-9]")
 """A graph that is asked for: rccl-tests of 2024 does not always say so."""
-RCCL = expression(r"rccl-tests: Version|\brccl-tests/|nRanks: ")
-FUNCTION = expression(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-ROW = r"(?<!\S)[0-9]{1,18}\s{1,20}[0-9]{1,18}\s{1,20}(?:" + "|".join(DTYPES) + r")\s"
+RCCL = expression(r"rccl-tests: Version|nRanks: |Errors with asterisks indicate")
+ASKED = expression(r"\b(rccl-tests)/|\b(xccl_perf)\b")
+ROW = r"(?<![\w.])[0-9]{1,18}\s{1,20}[0-9]{1,18}\s{1,20}(?:" + "|".join(DTYPES) + r")\s"
 LITERALS = (
-    *("_perf", "nThread", "nccl-tests version", "rccl-tests: Version", "Using devices", "Rank  ", "CCL version"),
-    *("busbw", "out-of-place"),
+    *("_perf", "nThread", "ccl-tests version", "rccl-tests: Version", "Using devices", "Rank  ", "CCL version"),
+    *("busbw", "out-of-place", " device  ", "Errors with asterisks"),
     *chain.from_iterable((f"  {name}  ", f" {name} sum ", f" {name} none ", f"\t{name}\t") for name in DTYPES),
 )
 OPENS = "|".join(
@@ -110,6 +83,32 @@ OPENS = "|".join(
         *(ROW, r"Using devices\s*$", r"\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"),
     )
 )
+
+
+class Shape(NamedTuple):
+    """How rows of an operation look: whether their bytes are those of the elements, what may stand for the reduction,
+    whether they have a root, whether anything is verified in place, and whether busbw may differ from algbw."""
+
+    whole: bool
+    reductions: tuple[str, ...]
+    rooted: bool = False
+    in_place: bool = True
+    scaled: bool = False
+
+
+SHAPES = {
+    "all_reduce": Shape(True, ("sum",), scaled=True),
+    "reduce": Shape(True, ("sum",), rooted=True),
+    "broadcast": Shape(True, ("none", ABSENT), rooted=True),
+    "sendrecv": Shape(True, ("sum", "none", ABSENT), in_place=False),
+    "reduce_scatter": Shape(False, ("sum",), scaled=True),
+    "all_gather": Shape(False, ("none", ABSENT), scaled=True),
+    "all_to_all": Shape(False, ("none", BLANK), in_place=False, scaled=True),
+    "gather": Shape(False, ("none", ABSENT), rooted=True, scaled=True),
+    "scatter": Shape(False, ("none", ABSENT), rooted=True, scaled=True),
+}
+
+EXCHANGES = {op for op, shape in SHAPES.items() if not shape.in_place}
 
 
 class Row(NamedTuple):
@@ -123,42 +122,45 @@ class Row(NamedTuple):
     root: int
     printed: tuple[dict[str, str], ...]
 
-    @property
-    def possible(self) -> set[str]:
-        """The operations that print such a row."""
+    def admits(self, shape: Shape) -> bool:
+        """Whether an operation prints such a row."""
         whole = self.bytes == self.elements * DTYPES[self.dtype][1]
-        found = SHAPES.get((whole, self.reduction not in ("", "none"), self.root >= 0), set())
-        verified = [one.get(WRONG, NONE) != NONE for one in self.printed]
-        if "all_to_all" not in found or verified == [False, False]:
-            # Until 2022 all_to_all printed a reduction, and all_gather had no column for it.
-            return found if self.reduction else found - {"all_to_all"}
-        # Nobody exchanges in place, so that nothing is verified there.
-        return {"all_to_all"} if verified == [True, False] else found - {"all_to_all"}
+        kinds = {BLANK, ABSENT} if self.reduction == UNSEEN else {self.reduction}
+        return (
+            (whole, self.root >= 0) == (shape.whole, shape.rooted)
+            and not kinds.isdisjoint(shape.reductions)
+            and (shape.scaled or all(one["algbw"] == one["busbw"] for one in self.printed if one))
+        )
 
-
-class Member(NamedTuple):
-    """A rank as it was listed."""
-
-    host: str
-    number: str
-    device: str
+    def verifies(self, shape: Shape) -> bool:
+        """Whether what was compared in place suits an operation: nobody can exchange there, and it is wrong."""
+        if len(self.printed) < 2 or not all(self.printed):
+            return True
+        outside, inside = (one.get(WRONG, NONE) for one in self.printed[:2])
+        if inside == NONE:
+            return outside == NONE or not shape.in_place
+        return shape.in_place or _number(inside) != 0
 
 
 @dataclass
 class Run:
-    """What was read of one run of a program."""
+    """What was read of one run: the line that asked for it; of each rank its host, its number there and its device."""
 
-    named: str = ""
+    asked: str = ""
     tool: str = ""
     library: str = ""
     version: str = ""
     settings: dict[str, int] = field(default_factory=dict)
     blocking: bool = False
-    captured: bool = False
-    ranks: dict[int, dict[int, Member]] = field(default_factory=dict)
+    ranks: dict[int, dict[int, tuple[str, str, str]]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     places: tuple[bool, ...] = ()
     rows: list[Row] = field(default_factory=list)
+
+    @property
+    def unit(self) -> float:
+        """Microseconds of the unit of its times: the oldest tables print milliseconds."""
+        return 1_000.0 if "bytes" in self.columns else 1.0
 
 
 @probe(
@@ -168,42 +170,42 @@ class Run:
 )
 def nccl_tests(capture: Capture) -> Iterator[Fact]:
     """Each row of each table, out of place and in place, with what the lines before it tell of the run."""
-    run = Run()
-    named: str | None = None
+    run, asked = Run(), ""
     for line in capture.lines():
         if row := _row(line, run):
             run.rows.append(row)
-            named = None
+            asked = ""
             continue
-        if "concluded" not in line.text and (found := _named(line.text)) is not None:
-            named = found
+        if "concluded" not in line.text and _named(line.text) is not None:
+            asked = line.text
         if run.rows and _begins(line.text):
             yield from _told(capture, run)
             run = Run()
-        if named is not None and not run.rows:
-            run.named = named
+        if asked and not run.rows:
+            run.asked = asked
         _learn(run, line.text)
     yield from _told(capture, run)
 
 
 def _begins(text: str) -> bool:
     """Whether a line stands before a table, not in it."""
-    return bool(HEADERS.search(text) or RUN.search(text) or RANK.search(text) or _columns(text.split()))
+    return any(one.search(text) for one in (HEADERS, RUN, RANK, PLACES)) or bool(_columns(text.split()))
 
 
 def _named(text: str) -> str | None:
     """The operation whose program a line names: empty where it names several, None where none."""
-    found = {OPS[name] for pair in PROGRAM.findall(text) if (name := "".join(pair).lower()) in OPS}
-    return None if not found else found.pop() if len(found) == 1 else ""
+    names = ("".join(pair).replace("_", "").lower() for pair in PROGRAM.findall(text))
+    found = {OPS[name] for name in names if name in OPS}
+    return (found.pop() if len(found) == 1 else "") if found else None
 
 
 def _learn(run: Run, text: str) -> None:
     """Take what a line before the table tells of the run."""
     if found := RANK.search(text):
-        rank, group, host, number, address, device = found.groups()
+        rank, group, host, number, device = found.groups()
         ranks = run.ranks.setdefault(int(group or 0), {})
-        ranks.setdefault(int(rank), Member(host or "", number, device.strip()))
-        run.tool = "rccl-tests" if FUNCTION.fullmatch(address) or device.startswith("AMD") else run.tool
+        ranks.setdefault(int(rank), (host or "", number, device.strip()))
+        run.tool = "rccl-tests" if device.startswith("AMD") else run.tool
     elif RUN.search(text):
         run.settings = {name: int(value) for name, value in SETTINGS.findall(text)}
     elif columns := _columns(text.split()):
@@ -211,12 +213,11 @@ def _learn(run: Run, text: str) -> None:
     elif found := PLACES.search(text):
         run.places = tuple(place == "in-place" for place in found.groups() if place)
     elif found := HEADERS.search(text):
-        run.tool, run.library, run.version = "nccl-tests", "NCCL", _release(found[1] or "")
+        run.tool, run.library, run.version = f"{found[1]}-tests", found[1].upper(), _release(found[2] or "")
     elif (found := VERSION.search(text)) and not run.rows:
         run.library, run.version = found[1], found[2]
     run.blocking = run.blocking or "Blocking Enabled" in text
-    run.captured = run.captured or bool(CAPTURED.search(text) or run.settings.get("graph"))
-    run.tool = "xccl_perf" if "xccl_perf" in text else "rccl-tests" if RCCL.search(text) else run.tool
+    run.tool = "rccl-tests" if RCCL.search(text) else run.tool
 
 
 def _release(code: str) -> str:
@@ -239,21 +240,22 @@ def _row(line: Line, run: Run) -> Row | None:
     for place in range(2, len(words) - 3):
         if words[place] in DTYPES and WHOLE.fullmatch(words[place - 1]) and WHOLE.fullmatch(words[place - 2]):
             size, count, rest = int(words[place - 2]), int(words[place - 1]), words[place + 1 :]
-            reduction = rest.pop(0) if rest[0] in REDUCTIONS else ""
-            root, printed = _values(rest, run)
+            untold = (BLANK if "redop" in run.columns else ABSENT) if run.columns else UNSEEN
+            reduction = REDUCTIONS[rest.pop(0)] if rest[0] in REDUCTIONS else untold
+            root, printed = _values(size, rest, run)
             return Row(line, size, count, words[place], reduction, root, printed) if printed and size else None
     return None
 
 
-def _values(words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], ...]]:
+def _values(size: int, words: Sequence[str], run: Run) -> tuple[int, tuple[dict[str, str], ...]]:
     """The root, -1 where there is none, and what was printed of each placement."""
-    numbers = [word for word in words if NUMBER.fullmatch(word)]
-    numbers = numbers[: next((at for at, word in enumerate(words) if not NUMBER.fullmatch(word)), len(words))]
+    numbers = list(takewhile(NUMBER.fullmatch, words))
     names = _names(run.columns, len(numbers))
-    rooted = numbers[:1] == ["-1"] or ("root" in run.columns if run.columns else len(numbers) % len(names) == 1)
-    root = int(numbers.pop(0)) if rooted and numbers and re.fullmatch("-1|[0-9]{1,6}", numbers[0]) else -1
+    rooted = numbers and ROOT.fullmatch(numbers[0]) and ("root" in run.columns or not run.columns)
+    root = int(numbers.pop(0)) if rooted else -1
     parts = [dict(zip(names, numbers[at:], strict=False)) for at in range(0, len(numbers), len(names))]
-    return root, tuple(part for part in parts if _complete(part, names))
+    told = [part if _complete(part, names) and _agrees(size, part, run.unit) else {} for part in parts]
+    return root, tuple(told) if any(told) else ()
 
 
 def _names(columns: Sequence[str], count: int) -> tuple[str, ...]:
@@ -272,17 +274,28 @@ def _complete(part: dict[str, str], names: Sequence[str]) -> bool:
     return "busbw" in part and NONE not in (part["busbw"], part.get("time")) and whole
 
 
+def _agrees(size: int, part: dict[str, str], unit: float) -> bool:
+    """Whether algbw is bytes by time, as in no other tool's columns; less for what was counted until 2019."""
+    printed = part.get("time", "")
+    time, algbw = _number(printed), _number(part["algbw"])
+    if time is None or algbw is None:
+        return algbw is not None and "cputime" in part
+    least, most = (size / max(time + sign * _half(printed), 1e-6) / unit / 1e3 for sign in (1, -1))
+    return 0.45 * least - _half(part["algbw"]) <= algbw <= 1.01 * most + _half(part["algbw"])
+
+
 def _told(capture: Capture, run: Run) -> Iterator[Fact]:
     """The rows of a run as facts."""
     op = _operation(run)
     if not op:
         return
     ranks, nodes = _world(run, op)
-    devices = {one.device for group in run.ranks.values() for one in group.values()}
+    devices = {device for group in run.ranks.values() for *_, device in group.values()}
+    captured = run.settings.get("graph") or CAPTURED.search(run.asked)
     same: dict[str, Any] = {
         "op": op,
-        "tool": run.tool or "nccl-tests",
-        "mode": "graph" if run.captured else "synchronised" if run.blocking else "",
+        "tool": run.tool or (tool[1] or tool[2] if (tool := ASKED.search(run.asked)) else "nccl-tests"),
+        "mode": "graph" if captured else "synchronised" if run.blocking else "",
         "library": run.library,
         "library_version": run.version,
         "device": devices.pop() if len(devices) == 1 else "",
@@ -293,18 +306,18 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
     for row in run.rows:
         told = {**same, "origin": capture.origin(row.line), "bytes": row.bytes, "dtype": DTYPES[row.dtype][0]}
         for place, printed in _placed(run, row):
-            yield Collective(
-                **told, **_speed(run, printed, alone=ranks == 1), **_verdict(run, row, printed), in_place=place
-            )
+            verdict = _verdict(run, row, printed) if not place or op not in EXCHANGES else {}
+            yield Collective(**told, **_speed(run, printed, alone=ranks == 1), **verdict, in_place=place)
 
 
 def _operation(run: Run) -> str:
     """The operation that all rows admit; the one that was named where they leave several, or a single rank."""
-    if not run.rows:
-        return ""
-    possible = set.intersection(*(row.possible for row in run.rows))
-    if run.named and (LIKE.get(run.named, run.named) in possible or _listed(run) == 1):
-        return run.named
+    possible = {op for op, shape in SHAPES.items() if all(row.admits(shape) for row in run.rows)}
+    verified = {op for op in possible if all(row.verifies(SHAPES[op]) for row in run.rows)}
+    possible = verified or possible
+    named = _named(run.asked) or ""
+    if named and (named in possible or named not in SHAPES or _listed(run) == 1):
+        return named
     return possible.pop() if len(possible) == 1 else ""
 
 
@@ -314,15 +327,15 @@ def _world(run: Run, op: str) -> tuple[int | None, int | None]:
     if shown and shown != listed:
         return shown, None
     group = max(run.ranks.values(), key=len, default={})
-    places = {(one.host, one.number) for one in group.values()}
-    hosts = {one.host for one in group.values()}
+    places = {(host, number) for host, number, _ in group.values()}
+    hosts = {host for host, _ in places}
     return listed, len(hosts) if listed and len(places) == len(group) else None
 
 
 def _listed(run: Run) -> int | None:
     """How many ranks are listed, or the program says that there are; None where the list is cut."""
     group = max(run.ranks.values(), key=len, default={})
-    return len(group) if group and len(group) == max(group) - min(group) + 1 else run.settings.get("nRanks")
+    return len(group) if group and len(group) == max(group) + 1 else run.settings.get("nRanks")
 
 
 def _shown(run: Run, op: str) -> int | None:
@@ -331,7 +344,7 @@ def _shown(run: Run, op: str) -> int | None:
     if len(shares) == 1 and (share := shares.pop()) > 1:
         return int(share) if share.is_integer() else None
     low, high = 0.0, inf
-    for printed in chain.from_iterable(row.printed for row in run.rows):
+    for printed in filter(None, chain.from_iterable(row.printed for row in run.rows)):
         least, most = _ratio(printed["algbw"], printed["busbw"])
         low, high = max(low, least), min(high, most)
     if op != "all_reduce" or not low <= high < inf:
@@ -355,19 +368,18 @@ def _half(printed: str) -> float:
 
 def _placed(run: Run, row: Row) -> Iterator[tuple[bool | None, dict[str, str]]]:
     """What was printed of each placement, and whether that is in place; None where a single one is not named."""
-    if len(row.printed) == len(run.places):
-        return zip(run.places, row.printed, strict=True)
-    return zip((False, True) if len(row.printed) > 1 else (None,), row.printed, strict=False)
+    both = len(row.printed) > 1 or run.columns.count("busbw") > 1
+    places = run.places if len(run.places) >= len(row.printed) else (False, True) if both else (None,)
+    return ((place, printed) for place, printed in zip(places, row.printed, strict=False) if printed)
 
 
 def _speed(run: Run, printed: dict[str, str], *, alone: bool) -> dict[str, Any]:
-    """Time and bandwidth; between one rank nothing travels. The oldest tables print milliseconds."""
-    unit = 1_000.0 if "bytes" in run.columns else 1.0
+    """Time and bandwidth; between one rank nothing travels."""
     names = (("mean", "time"), ("min", "i_min"), ("max", "i_max")) if run.settings.get("agg iters", 1) == 1 else ()
     times = {ours: _number(printed.get(theirs, "")) for ours, theirs in names}
     return {
-        "latency_us": Latency(**{name: time * unit for name, time in times.items() if time is not None}),
-        "algbw_gbps": _number(printed["algbw"]) or None,
+        "latency_us": Latency(**{name: time * run.unit for name, time in times.items() if time is not None}),
+        "algbw_gbps": None if alone else _number(printed["algbw"]) or None,
         "busbw_gbps": None if alone else _number(printed["busbw"]) or None,
     }
 

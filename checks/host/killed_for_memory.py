@@ -117,7 +117,6 @@ file-rss:3972kB, shmem-rss:0kB
         "https://github.com/leptonai/gpud/pull/70",
         "https://github.com/vectorch-ai/ScaleLLM/issues/38",
     ),
-    explains=("collectives/rank-died",),
     fires=(GLOBAL_PYTHON, MEMCG_PT),
     silent=(MEMCG_UWSGI, MEMCG_SMALL_PYTHON),
 )

@@ -67,7 +67,8 @@ class Source(Protocol):
 class LiveHost:
     """This machine. `python` is the interpreter examined, `own` the one diag runs in; `deadline` is monotonic time.
 
-    `between` is what is asked of ranks that measure together, `rank` this process's own where a launcher made it one.
+    `between` is what is asked of ranks that measure together, `rank` this process's own where a launcher made it one,
+    `ray` the address of the cluster that is to place them.
     """
 
     python: str
@@ -77,6 +78,7 @@ class LiveHost:
     now: Callable[[], str] = lambda: ""
     between: world.Asked = BRIEFLY
     rank: Rank | None = None
+    ray: str = ""
     kind: SourceKind = "live"
     name: str = field(default_factory=lambda: os.uname().nodename)
     known: Known = field(default_factory=lambda: _known(os.environ))
@@ -104,7 +106,7 @@ class LiveHost:
     def place(self, probe: Probe) -> world.Place:
         """Where the ranks of a probe run."""
         fixed = json.loads(probe.arguments[0])
-        return world.Place(self.python, child_of(probe), fixed, self.rank, self.deadline, self.now)
+        return world.Place(self.python, child_of(probe), fixed, self.rank, self.ray, self.deadline, self.now)
 
     def _runs(self, probes: Iterable[Probe]) -> Iterator[tuple[list[Probe], Command]]:
         """What to start, each with the probes whose texts it gives: one, or all the short ones together."""

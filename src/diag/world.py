@@ -14,13 +14,13 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import dumps
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, Struct, json, structs
 from msgspec.structs import asdict
 
 from diag.capture import Capture
@@ -52,6 +52,7 @@ TOOLS = 8.0
 MEMORY = 64 * 2**30
 """Bytes that a rank may hold: the buffers of the largest sizes, on the host where there is no device."""
 SAID = 300
+FINE = "exit code 0"
 KEEP = 64 * 2**20
 ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
 RELEASED = 0.95
@@ -79,12 +80,16 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the ranks run: the program and its own request, and what came of a launcher; `deadline` is monotonic."""
+    """Where the ranks run: the program and its own request, and what came of a launcher; `deadline` is monotonic.
+
+    `ray` is the address of the Ray cluster that is to place them.
+    """
 
     python: str
     program: Path
     fixed: Mapping[str, Any]
     rank: Rank | None = None
+    ray: str = ""
     deadline: float | None = None
     now: Callable[[], str] = lambda: ""
 
@@ -111,15 +116,18 @@ class _Trouble(Struct, frozen=True):
 
 def measured(key: str, asked: Asked, place: Place) -> Iterator[Capture]:
     """The document of the world, and where it stood still what its processes did; nothing but on its rank 0."""
+    if place.ray:
+        document, error = _placed(asked, place)
+        yield _capture(key, document, place, error=error)
+        return
     request, ranks, error = _ranks(asked, place)
     if error or not ranks:
-        document = {"schema": SCHEMA, "devices": 0, **request} if not error else None
+        document = {} if error else {"schema": SCHEMA, "devices": 0, **request}
         yield _capture(key, document, place, error=error)
         return
     document, seen = _World(request, ranks, place).run()
-    if ranks[0].rank == 0:
-        yield _capture(key, document, place)
-        yield from seen
+    yield _capture(key, document, place)
+    yield from seen
 
 
 def joined(asked: Asked, place: Place) -> str:
@@ -154,13 +162,37 @@ def _ranks(asked: Asked, place: Place) -> tuple[dict[str, Any], list[Rank], str]
     return request, [Rank(one, count, one, HERE, port, "diag") for one in range(count)], ""
 
 
+def _placed(asked: Asked, place: Place) -> tuple[dict[str, Any], str]:
+    """What ranks measured that Ray placed, and what went wrong where there is nothing of it."""
+    request = {**place.fixed, **asdict(asked), "ray": place.ray}
+    hands = replace(place, program=place.program.with_name("ray_ranks.py"))
+    told, error = _told(_command(request, hands, {}, asked.budget + LONGEST), place)
+    if error:
+        return {}, error
+    states = [_Seen(**one) for one in told["states"]]
+    document = {"schema": SCHEMA, **{name: request[name] for name in ("device", "backend", "dtype")}}
+    document |= {**told, "launcher": "Ray"}
+    if stalled := told.get("stalled"):
+        reason = f"nothing moved for {stalled:.0f} s"
+        document["trouble"] = asdict(_Trouble("stalled", reason, tuple(suspects(states)), stalled))
+    elif any(one.ended != FINE for one in states):
+        document["trouble"] = asdict(_ended(states))
+    return document, ""
+
+
 def _here(request: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], str]:
     """What this torch would measure on, and what it said where it did not answer."""
-    outcome = run([_command({**request, "ask": True}, place, {}, ASKING)], deadline=place.deadline)[0]
+    return _told(_command({**request, "ask": True}, place, {}, ASKING), place)
+
+
+def _told(command: Command, place: Place) -> tuple[dict[str, Any], str]:
+    """The object that a child printed last, and what it said where it printed none."""
+    outcome = run([command], deadline=place.deadline)[0]
     with suppress(DecodeError):
         told = json.decode(outcome.stdout.strip().splitlines()[-1] if outcome.stdout.strip() else "")
-        return told, ""
-    said = outcome.stderr.strip().splitlines()
+        if isinstance(told, dict):
+            return told, ""
+    said = [line for line in outcome.stderr.splitlines() if any(map(str.isalnum, line))]
     return {}, outcome.error or cut(said[-1] if said else f"exit code {outcome.exit_code}", SAID)
 
 
@@ -281,13 +313,7 @@ class _World:
         released = self._released(outcomes, document)
         if trouble.kind == "stalled":
             return _Trouble(trouble.kind, trouble.reason, tuple(suspects(states)), trouble.seconds, released)
-        ended = [one for one in states if one.ended and one.ended != "exit code 0"]
-        killed = [one for one in ended if not one.ended.startswith("exit code")]
-        first = (killed or ended or list(states))[0]
-        kind = "died" if killed else "unreachable" if first.phase.startswith(STARTS) else "failed"
-        reason = f"rank {first.rank}, {first.phase}: {first.ended}" if killed else first.phase or first.ended
-        about = tuple(one.rank for one in killed or ended)
-        return _Trouble(kind, cut(printable(reason), SAID), about, None, released)
+        return structs.replace(_ended(states), released=released)
 
     def _released(self, outcomes: Mapping[int, Outcome], document: Mapping[str, Any]) -> bool | None:
         """Whether the ranks are gone and the memory of their devices is free again; None where that is not told."""
@@ -300,6 +326,16 @@ class _World:
         free = here.get("free") or []
         told = [free[index] >= RELEASED * before for index, before in held.items() if index < len(free)]
         return all(told) if told and not error else None
+
+
+def _ended(states: Sequence[_Seen]) -> _Trouble:
+    """Who ended before the time, and whether somebody killed it, it did not find the others, or a call raised."""
+    ended = [one for one in states if one.ended and one.ended != FINE]
+    killed = [one for one in ended if not one.ended.startswith("exit code")]
+    first = (killed or ended or list(states))[0]
+    kind = "died" if killed else "unreachable" if first.phase.startswith(STARTS) else "failed"
+    reason = f"rank {first.rank}, {first.phase}: {first.ended}" if killed else first.phase or first.ended
+    return _Trouble(kind, cut(printable(reason), SAID), tuple(one.rank for one in killed or ended))
 
 
 def suspects(states: Sequence[Any]) -> list[int]:

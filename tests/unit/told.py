@@ -55,7 +55,9 @@ def _sources(folder: Path) -> Iterator[dict[str, Any]]:
 
 SOURCES: list[dict[str, Any]] = [one for folder in FOLDERS for one in _sources(folder)]
 MIB = 2**20
-MEASURED = {*("bytes", "in_place", "latency_us", "algbw_gbps", "busbw_gbps", "correct", "wrong", "rank_us")}
+MEASURED = {
+    *("bytes", "in_place", "iterations", "latency_us", "algbw_gbps", "busbw_gbps", "correct", "wrong", "rank_us")
+}
 SHORT = {
     *(
         Accelerator,
@@ -177,9 +179,13 @@ def _collectives(facts: Facts) -> dict[str, Any]:
 
 
 def _measured(one: Collective) -> str:
-    time = {name: value for name, value in asdict(one.latency_us).items() if value is not None}
     told = {name: value for name, value in one.told().items() if name in MEASURED and name != "latency_us"}
-    return ", ".join(f"{name} {value}" for name, value in (told | time).items())
+    time = {name: value for name, value in asdict(one.latency_us).items() if value is not None}
+    return ", ".join(f"{name} {_rounded(value)}" for name, value in (told | time).items())
+
+
+def _rounded(value: object) -> object:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _packages(facts: Facts, names: Iterable[str]) -> dict[str, Any]:

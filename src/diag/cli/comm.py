@@ -46,7 +46,8 @@ def run(asked: Comm, *, output: Output, content: Content, bounds: Bounds) -> int
     if rank and asked.ranks not in (None, rank.size):
         raise DiagError(f"--ranks {asked.ranks}: {rank.launcher} started {rank.size}")
     deadline = deadline_of(bounds)
-    host = LiveHost(target_python(asked.python), sys.executable, COSTS, deadline, now, _wanted(asked, bounds), rank)
+    wanted = _wanted(asked, bounds)
+    host = LiveHost(target_python(asked.python), sys.executable, COSTS, deadline, now, wanted, rank, asked.ray)
     if rank and rank.rank:
         return _joined(host, bounds)
     texts = {"earlier": earlier(asked.compare, bounds)} if asked.compare else {}

@@ -104,6 +104,7 @@ class Comm(Struct, frozen=True, kw_only=True):
     batch: str
     compare: Path | None
     imports: tuple[str, ...]
+    ray: str
     python: str | None
 
 
@@ -212,6 +213,9 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         click.option("--compare", callback=place, metavar="FILE", help="An earlier report, or a text with its table."),
         click.option(
             "--import", "imports", multiple=True, callback=told, metavar="MODULE", help="A plug-in of torch to import."
+        ),
+        click.option(
+            "--ray", envvar="RAY_ADDRESS", default="", metavar="ADDRESS", help="Let this Ray cluster place the ranks."
         ),
         PYTHON,
     ),

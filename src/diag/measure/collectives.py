@@ -153,6 +153,8 @@ def resolved(torch: Any, device: str, backend: str) -> tuple[str, str]:
         device = "cpu" if "cpu" in takes else "auto"
     if device == "auto":
         device = accelerator(torch) or "cpu"
+    if device != "cpu" and not guarded(partial(usable, torch, device), False):
+        raise RuntimeError(f"this torch has no {device} that it can use")
     if backend == "auto":
         backend = backends.default_device_backend_map.get(device, "gloo")
     return device, backend

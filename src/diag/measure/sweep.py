@@ -83,7 +83,8 @@ def swept(world: Any, document: dict[str, Any], shown: Callable[[], None]) -> No
             told = block(world, cases[index], calls, exchanges, f"{number}/{index}")
             if told:
                 kept(taken[index], told, calls)
-        document["results"] = [result(*one) for one in zip(cases, taken)]
+        wrong = {case[:2] for case, one in zip(cases, taken) if "wrong" in one.wrong}
+        document["results"] = [result(case, one, case[:2] not in wrong) for case, one in zip(cases, taken)]
         shown()
         number += 1
 
@@ -300,15 +301,15 @@ def kept(taken: Taken, told: list[Any], calls: int) -> None:
     taken.foreign.append((busy - own, wall * (os.cpu_count() or 1)))
 
 
-def result(case: Case, taken: Taken) -> dict[str, Any]:
-    """A case as the document has it; seconds are rounded to nanoseconds."""
+def result(case: Case, taken: Taken, correct: bool) -> dict[str, Any]:
+    """A case as the document has it; seconds are rounded to nanoseconds, what is compared is the same in all modes."""
     foreign, all_ = (sum(column) for column in zip(*taken.foreign or [(0.0, 0.0)]))
     errors = [one for one in taken.wrong if one != "wrong"]
     median, half = interval(taken.slowest) if taken.slowest else (0.0, 0.0)
     return {
         **case._asdict(),
         "in_place": case.op in ("all_reduce", "broadcast"),
-        "correct": None if errors else not taken.wrong,
+        "correct": None if errors else correct,
         "error": errors[0] if errors else "",
         "calls": sum(taken.calls),
         "median": round(median, 9),

@@ -33,7 +33,8 @@ def _lines(report: Report) -> Iterator[str]:
         rows = list(group)
         first = rows[0]
         world = f"ranks: {first.ranks} nodes: {first.nodes} backend: {first.backend}"
-        yield f"# diag {report.tool} {op} mode: {MODE} {world}"
+        yield f"# Collective test starting: {op}_perf"
+        yield f"# diag {report.tool} mode: {MODE} {world}"
         yield f"# device: {first.device} library: {first.library} {first.library_version}"
         yield "#"
         yield f"#{'':51}" + "".join(f"{place:^31}" for place in PLACES)
