@@ -46,7 +46,8 @@ VERSIONS = r"(?:[NRHMB]CCL|NCCL|xccl|FlagCX|oneCCL)[ _][Vv]ersion[: ]{1,2}([0-9a
 """What such a file says of its own version, as it would print it."""
 RESOURCES = ("GPU", "NPU", "HPU")
 """How Ray calls accelerators that torch can use."""
-NO_DEVICE = "torch sees no accelerator"
+ALONE = ("torch sees no accelerator", "torch sees one accelerator: there is nobody to exchange with")
+"""Why there is nothing to measure, by the number of devices."""
 US, GB = 1e6, 1e9
 
 
@@ -65,9 +66,11 @@ def collectives(capture: Capture) -> Iterator[Fact]:
     document = capture.document(SCHEMA)
     if document is None:
         return
-    if document.get("devices") == 0:
+    if "devices" in document:
         origin = capture.said(f'"schema": "{SCHEMA}"')
-        yield Unavailable(origin=origin, what="collectives", how="missing", reason=NO_DEVICE, tells=("Collective",))
+        yield Unavailable(
+            origin=origin, what="collectives", how="missing", reason=ALONE[document["devices"]], tells=("Collective",)
+        )
         return
     yield from _ranks(capture, document)
     yield from _trouble(capture, document)

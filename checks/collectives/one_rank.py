@@ -1,8 +1,7 @@
 """A measurement of exchange between devices ran with one rank alone.
 
 ## What it finds
-The output of a benchmark whose world has one rank: nothing was exchanged, and its bandwidth is told as 0. Ranks of
-`diag comm` of which each was told that it is alone.
+The output of a benchmark whose world has one rank: nothing was exchanged, and its bandwidth is told as 0.
 
 ## Why it matters
 It ends without an error and looks like a result. Nothing was measured of the links.
@@ -19,8 +18,6 @@ from collections.abc import Iterator
 from diag.api import (
     Answer,
     Collective,
-    CollectiveTrouble,
-    CollectiveWorld,
     Evidence,
     Facts,
     Finding,
@@ -54,17 +51,9 @@ TWO = """\
 """
 
 
-DIAG = (
-    '{"schema": "diag/collectives/1", "device": "cuda", "backend": "nccl", "dtype": "bf16", "launcher": "slurm", '
-    '"size": 1, "ranks": [{"rank": 0, "host": "a"}], "results": [], "trouble": {"kind": "refused", "reason": '
-    '"one rank alone has nobody to exchange with", "suspects": [0]}}\n'
-)
-
-
 def unmeasured(facts: Facts) -> str:
     """Why the question does not arise: nothing was to be measured."""
-    told = facts.first(Collective) or facts.first(CollectiveTrouble)
-    return "" if told else "no exchange between devices was measured here"
+    return "" if facts.first(Collective) else "no exchange between devices was measured here"
 
 
 @check(
@@ -72,7 +61,7 @@ def unmeasured(facts: Facts) -> str:
     severity="warning",
     about="device",
     needs=(),
-    uses=(Collective, CollectiveTrouble, CollectiveWorld),
+    uses=(Collective,),
     applies=unmeasured,
     words={
         "en": {
@@ -121,7 +110,7 @@ def unmeasured(facts: Facts) -> str:
         "https://github.com/NVIDIA/nccl-tests/issues/107",
         "https://github.com/NVIDIA/nccl-tests/issues/294",
     ),
-    fires=(WITHOUT_MPI, DIAG),
+    fires=(WITHOUT_MPI,),
     silent=(TWO,),
 )
 def one_rank(facts: Facts) -> Iterator[Answer]:
@@ -130,9 +119,3 @@ def one_rank(facts: Facts) -> Iterator[Answer]:
     alone = {one.tool: one for one in reversed(facts.all(Collective)) if one.ranks == 1}
     for tool, first in ((tool, first) for tool, first in alone.items() if tool not in several):
         yield Finding(subject=tool, values={"tool": tool}, evidence=(Evidence.of(first),))
-    for world in facts.all(CollectiveWorld):
-        refused = next((one for one in facts.all(CollectiveTrouble) if one.kind == "refused"), None)
-        if world.ranks == 1 and refused:
-            yield Finding(
-                subject="diag", values={"tool": "diag comm"}, evidence=(Evidence.of(world), Evidence.of(refused))
-            )

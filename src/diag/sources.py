@@ -34,8 +34,6 @@ START = 8192
 ONCE = Request(())
 SHORT = 5.0
 """Seconds that the children which only read files have together; what they do not answer is asked one by one."""
-BRIEFLY = world.Asked()
-"""What ranks measure where nobody asks for more."""
 QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 """What keeps a measuring child from leaving compiled files in the environment that it examines."""
 REPORT = b'"schema": "diag/report/'
@@ -76,7 +74,7 @@ class LiveHost:
     costs: tuple[Cost, ...] = COSTS
     deadline: float | None = None
     now: Callable[[], str] = lambda: ""
-    between: world.Asked = BRIEFLY
+    between: world.Asked = world.BRIEF
     rank: Rank | None = None
     ray: str = ""
     kind: SourceKind = "live"

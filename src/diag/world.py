@@ -78,6 +78,10 @@ class Asked(Struct, frozen=True, kw_only=True):
     bare: bool = False
 
 
+BRIEF = Asked()
+THOROUGH = Asked(sizes=tuple(2**power for power in range(10, 31, 2)), budget=60.0)
+
+
 @dataclass(frozen=True)
 class Place:
     """Where the ranks run: the program and its own request, and what came of a launcher; `deadline` is monotonic.
@@ -121,8 +125,8 @@ def measured(key: str, asked: Asked, place: Place) -> Iterator[Capture]:
         yield _capture(key, document, place, error=error)
         return
     request, ranks, error = _ranks(asked, place)
-    if error or not ranks:
-        document = {} if error else {"schema": SCHEMA, "devices": 0, **request}
+    if error or (place.rank is None and asked.ranks is None and len(ranks) < 2):
+        document = {} if error else {"schema": SCHEMA, "devices": len(ranks), **request}
         yield _capture(key, document, place, error=error)
         return
     document, seen = _World(request, ranks, place).run()
@@ -180,9 +184,9 @@ def _placed(asked: Asked, place: Place) -> tuple[dict[str, Any], str]:
     return document, ""
 
 
-def _here(request: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], str]:
+def _here(request: Mapping[str, Any], place: Place, ask: str = "count") -> tuple[dict[str, Any], str]:
     """What this torch would measure on, and what it said where it did not answer."""
-    return _told(_command({**request, "ask": True}, place, {}, ASKING), place)
+    return _told(_command({**request, "ask": ask}, place, {}, ASKING), place)
 
 
 def _told(command: Command, place: Place) -> tuple[dict[str, Any], str]:
@@ -322,7 +326,7 @@ class _World:
         if document.get("device") == "cpu":
             return True
         held = {one["index"]: one["free"] for one in document.get("ranks", ()) if one.get("free")}
-        here, error = _here(self.request, self.place) if held else ({}, "")
+        here, error = _here(self.request, self.place, "free") if held else ({}, "")
         free = here.get("free") or []
         told = [free[index] >= RELEASED * before for index, before in held.items() if index < len(free)]
         return all(told) if told and not error else None

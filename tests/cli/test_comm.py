@@ -87,12 +87,19 @@ def ranks_of(mark: str, count: int) -> list[psutil.Process]:
     """The ranks once they measure, in order."""
     end = time.monotonic() + 90
     while time.monotonic() < end:
-        found = [one for one in marked(mark) if '"progress":"/proc' in " ".join(one.cmdline())]
+        found = [one for one in marked(mark) if '"progress":"/proc' in line_of(one)]
         if len(found) == count and all(len(one.threads()) > 2 for one in found):
             time.sleep(2)
             return sorted(found, key=lambda one: int(one.environ()["RANK"]))
         time.sleep(0.1)
     raise TimeoutError("the ranks never measured")
+
+
+def line_of(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -105,9 +112,9 @@ def test_ranks_of_this_machine_are_measured_and_verified(ranks):
     for one in results(report):
         assert (one["ranks"], one["correct"], one["backend"]) == (ranks, True, "gloo")
         seconds = one["latency_us"]["median"] / 1e6
-        assert one["algbw_gbps"] == pytest.approx(one["bytes"] / seconds / 1e9)
+        assert one["algbw_gbps"] == pytest.approx(one["bytes"] / seconds / 1e9, rel=1e-4)
         factor = (2 if one["op"] == "all_reduce" else 1) * (ranks - 1) / ranks
-        assert one["busbw_gbps"] == pytest.approx(one["algbw_gbps"] * factor)
+        assert one["busbw_gbps"] == pytest.approx(one["algbw_gbps"] * factor, rel=1e-4)
 
 
 def test_the_table_of_nccl_tests_is_read_back(tmp_path):
@@ -189,7 +196,7 @@ def ray_address(tmp_path) -> Iterator[str]:
     subprocess.run((*start, "--disable-usage-stats"), env=environment, check=True, capture_output=True, timeout=120)
     yield f"127.0.0.1:{port}"
     for one in psutil.process_iter():
-        if f"/tmp/r{port}" in " ".join(one.cmdline()) if one.pid != os.getpid() else False:
+        if f"/tmp/r{port}" in line_of(one) and one.pid != os.getpid():
             one.kill()
     shutil.rmtree(f"/tmp/r{port}", ignore_errors=True)
 

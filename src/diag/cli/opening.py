@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, cast
 
-from diag import archive, bundle, plugins, sources
+from diag import archive, bundle, plugins, sources, world
 from diag.capture import Capture
 from diag.check import Check
 from diag.cli.options import Bounds, Live
@@ -140,7 +140,8 @@ def live_host(live: Live, deadline: float | None) -> sources.Source:
         from diag import inside
 
         return inside.opened(live.container, deadline, python=live.python or "python3", costs=costs, now=now)
-    return LiveHost(target_python(live.python), sys.executable, costs, deadline, now)
+    between = world.THOROUGH if live.deep else world.BRIEF
+    return LiveHost(target_python(live.python), sys.executable, costs, deadline, now, between)
 
 
 def deadline_of(bounds: Bounds) -> float | None:

@@ -85,7 +85,9 @@ def unmeasured(opened: Sequence[sources.Source], examination: Examination, words
     ended = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
     reasons = [words["time bound"].format(stopped=", ".join(ended))] if ended else []
     facts = examination.facts
-    told = any(one.findings and one.check.startswith("collectives/") for one in examination.results)
+    told = any(
+        one.findings and one.severity == "error" and one.check.startswith("collectives/") for one in examination.results
+    )
     if not facts.first(Collective) and not told:
         untold = [one.reason for one in facts.all(Unavailable) if Collective.__name__ in one.tells]
         troubles = [one.reason for one in facts.all(CollectiveTrouble)]

@@ -1,7 +1,7 @@
 """Collectives between ranks, timed call by call and verified: one process a rank; rank 0 prints `diag/collectives/1`.
 
 `collectives.py REQUEST` reads `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT` as torch does; where
-the request says `ask`, it only prints on what it would measure, and how many there are. What ranks tell each other
+the request says `ask`, it only prints on what it would measure, how many there are, and with `free` their memory. What ranks tell each other
 travels over the store, never over the collective that is measured. Whoever looks after a rank reads in the file
 `progress` which call it is in, and after rank 0 in `partial` what was measured by then. The measuring is `sweep.py`'s.
 """
@@ -179,7 +179,9 @@ def here(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     device, backend = resolved(torch, request["device"], request["backend"])
     module = getattr(torch, device)
     count = 0 if device == "cpu" else module.device_count()
-    free = [guarded(partial(free_memory, module, index), None) for index in range(count)]
+    # Whoever asks a device for its memory begins to use it, which takes its time.
+    asked = range(count) if request["ask"] == "free" else ()
+    free = [guarded(partial(free_memory, module, index), None) for index in asked]
     return {"schema": "diag/collectives-here/1", "device": device, "backend": backend, "devices": count, "free": free}
 
 
