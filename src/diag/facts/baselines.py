@@ -126,7 +126,7 @@ def _beside(
 
 
 def _comparison(facts: Facts, one: Collective, row: CollectiveBaseline, peak: float) -> Comparison | None:
-    saturated = row.standing == "pass" or (row.busbw_gbps or 0.0) >= SATURATED * peak
+    saturated = bool(row.busbw_gbps) and (row.standing == "pass" or (row.busbw_gbps or 0.0) >= SATURATED * peak)
     same_mode = one.mode == row.mode or {one.mode, row.mode} <= set(FREE)
     conditions = [_size(one, row, saturated), _joined(facts, one, row)]
     conditions += ["nodes" if one.nodes is None else "", "dtype" if _other_type(one, row) else ""]
