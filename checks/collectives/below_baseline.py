@@ -84,8 +84,8 @@ ONE_PLACEMENT_SLOW = H100 + (
     "collectives/below-baseline",
     severity="error",
     about="device",
-    needs=(Collective, CollectiveBaseline),
-    uses=(Accelerator, DeviceModel, Link, Package, Platform, Vendor),
+    needs=(Collective,),
+    uses=(Accelerator, CollectiveBaseline, DeviceModel, Link, Package, Platform, Vendor),
     words={
         "en": {
             "title": "Devices exchange data more slowly than such a machine must",
@@ -185,7 +185,7 @@ def _finding(one: Comparison, alike: list[Comparison]) -> Finding:
             **{f"standing.{language}": words for language, words in standing.items()},
         },
         confidence="medium" if met else "high",
-        evidence=(Evidence.of(one.measured), Evidence.of(one.row)),
+        evidence=(Evidence.of(one.measured),),
         source=one.row.source,
         checked=one.row.checked,
     )

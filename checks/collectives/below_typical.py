@@ -47,6 +47,13 @@ STANDING = {
     "vendor": ("published by a maker or a cloud", "厂商或云平台公布的结果"),
     "seed": ("a single field report", "单份现场报告"),
 }
+DIFFERS = {
+    "": ("", ""),
+    "size": (", of another size", "，大小不同"),
+    "link": (", and it is not told how the devices are joined here", "，本机的互联方式未知"),
+    "nodes": (", and it is not told on how many nodes this ran", "，节点数未知"),
+    "dtype": (", of another type", "，数据类型不同"),
+}
 
 HEAD = """\
 # nThread 1 nGpus 8 minBytes 1073741824 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 \
@@ -85,8 +92,8 @@ SMALL_H100 = (
     "collectives/below-typical",
     severity="warning",
     about="device",
-    needs=(Collective, CollectiveBaseline),
-    uses=(Accelerator, DeviceModel, Link, Package, Platform, Vendor),
+    needs=(Collective,),
+    uses=(Accelerator, CollectiveBaseline, DeviceModel, Link, Package, Platform, Vendor),
     words={
         "en": {
             "title": "Devices exchange data much more slowly than others report",
@@ -163,7 +170,7 @@ def _reached(one: Comparison, told: tuple[Comparison, ...]) -> bool:
 
 
 def _finding(one: Comparison) -> Finding:
-    english, chinese = STANDING[one.row.standing]
+    (english, chinese), (differs, chinese_differs) = STANDING[one.row.standing], DIFFERS[one.differs]
     latency = one.row.latency_us is not None
     return Finding(
         subject=f"{one.row.op} between {one.row.ranks} {one.row.device}",
@@ -175,11 +182,11 @@ def _finding(one: Comparison) -> Finding:
             "value": f"{one.value:.1f} µs" if latency else f"{one.value:.1f} GB/s",
             "baseline": f"{one.row.latency_us:g} µs" if latency else f"{one.row.busbw_gbps:g} GB/s",
             "percent": round(100 * one.ratio),
-            "standing.en": english,
-            "standing.zh": chinese,
+            "standing.en": english + differs,
+            "standing.zh": chinese + chinese_differs,
         },
         confidence="low" if one.differs or not one.saturated else "medium",
-        evidence=(Evidence.of(one.measured), Evidence.of(one.row)),
+        evidence=(Evidence.of(one.measured),),
         source=one.row.source,
         checked=one.row.checked,
     )

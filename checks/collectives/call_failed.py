@@ -43,7 +43,7 @@ DONE = HEAD + '"ranks": [{"rank": 0, "host": "a"}, {"rank": 1, "host": "a"}], "r
         },
         "zh": {
             "title": "rank 间的操作失败",
-            "summary": "{reason}",
+            "summary": "操作失败：{reason}",
             "cause": "通信库或 torch 拒绝或中断了该调用，原因见其自身的报错。",
         },
     },

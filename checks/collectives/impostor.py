@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, CollectiveWorld, Evidence, Facts, Finding, Library, Undecided, check
+from diag.api import Answer, CollectiveWorld, Evidence, Facts, Finding, Library, Remedy, Undecided, check
 
 OWN = {"nccl": "libnccl", "xccl": "libccl", "ccl": "libccl", "hccl": "libhccl", "mccl": "libmccl", "rccl": "librccl"}
 CALLED = {
@@ -63,6 +63,18 @@ NVIDIA = HEAD + (
             "cause": "厂商的 torch 构建以程序惯用的名称注册了自己的通信库。",
         },
     },
+    remedies=(
+        Remedy(
+            key="its-own",
+            title={
+                "en": "Nothing is to be mended: set that library's own variables, and state its own version",
+                "zh": "无需修复：请设置该库自己的环境变量，并以其自身的版本为准",
+            },
+            commands=("grep -o '/.*ccl.*' /proc/$PID/maps | sort -u", "strings {path} | grep -iE '[a-z]ccl version'"),
+            safety="safe",
+            source="https://github.com/baidu/vLLM-Kunlun",
+        ),
+    ),
     sources=(
         "https://github.com/baidu/vLLM-Kunlun",
         "https://github.com/ROCm/rccl/blob/HEAD/README.md",

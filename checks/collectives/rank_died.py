@@ -46,12 +46,12 @@ ENDED = HEAD + RANKS + ", ".join((STATE % (0, 0, "exit code 0"), STATE % (1, 1, 
     words={
         "en": {
             "title": "A rank ended while it measured",
-            "summary": "{who}: {reason}",
+            "summary": "{who} ended: {reason}",
             "cause": "The kernel or somebody killed it, or the driver or the library crashed in it.",
         },
         "zh": {
             "title": "测量期间有 rank 的进程结束",
-            "summary": "{who}：{reason}",
+            "summary": "{who} 已结束：{reason}",
             "cause": "进程被内核或他人杀死，或驱动、通信库在其中崩溃。",
         },
     },

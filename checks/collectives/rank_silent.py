@@ -59,12 +59,18 @@ DONE = HEAD + RANKS + ", ".join(STATE % (rank, 12, 12, rank, "S") for rank in ra
         "en": {
             "title": "The ranks stood still in an exchange",
             "summary": "{who.en}; nothing moved for {seconds} s",
-            "cause": "{cause.en}",
+            "cause": "One rank did not come to the exchange: it is stopped, has ended, waits for a file or a device, "
+            "or loops in a "
+            "driver. Or all came, and the data do not arrive: direct transfers between the devices are announced and "
+            "do not "
+            "work (IOMMU, ACS, a virtual machine), or the network does not lead to the other side.",
         },
         "zh": {
             "title": "各 rank 在通信中停住不动",
             "summary": "{who.zh}；{seconds} 秒内没有任何进展",
-            "cause": "{cause.zh}",
+            "cause": "某个 rank 没有进入通信：进程被暂停、已结束、在等待文件或设备，或在驱动中死循环；"
+            "或所有 rank 都已进入而数据没有到达：设备间直接传输看似可用而实际不通（IOMMU、ACS、虚拟机），或网络无法到达"
+            "对端。",
         },
     },
     remedies=(
@@ -125,29 +131,12 @@ def _pid(about: list[CollectiveRank]) -> str | int:
 
 
 def _words(about: list[CollectiveRank], ranks: dict[int, CollectiveRank]) -> dict[str, str | int | float]:
-    """Who is waited for, and what that means."""
-    if not about:
-        phase = next((one.phase for one in ranks.values() if one.phase), "?")
-        return {
-            "who.en": f"all ranks are in the same place ({phase})",
-            "who.zh": f"所有 rank 都停在同一处（{phase}）",
-            "cause.en": "All came to the exchange, and the data do not arrive: direct transfers between the devices "
-            "are "
-            "announced and do not work (IOMMU, ACS, a virtual machine), or the network does not lead to the other "
-            "side.",
-            "cause.zh": "所有 rank 都已进入通信，但数据没有到达：设备间直接传输看似可用而实际不通（IOMMU、ACS、虚拟"
-            "机），"
-            "或网络无法到达对端。",
-        }
-    each = ", ".join(f"rank {one.rank} ({_where(one)})" for one in about)
-    return {
-        "who.en": f"the others wait for {each}",
-        "who.zh": f"其他 rank 在等待 {each}",
-        "cause.en": "That rank did not come to the exchange: it is stopped, has ended, waits for a file or a device, "
-        "or got "
-        "into an endless loop of a driver.",
-        "cause.zh": "该 rank 没有进入通信：进程被暂停、已结束、在等待文件或设备，或陷入驱动的死循环。",
-    }
+    """Who is waited for, or where all of them are."""
+    if about:
+        each = ", ".join(f"rank {one.rank} ({_where(one)})" for one in about)
+        return {"who.en": f"the others wait for {each}", "who.zh": f"其他 rank 在等待 {each}"}
+    phase = next((one.phase for one in ranks.values() if one.phase), "?")
+    return {"who.en": f"all ranks are in the same place ({phase})", "who.zh": f"所有 rank 都停在同一处（{phase}）"}
 
 
 def _where(one: CollectiveRank) -> str:

@@ -47,14 +47,14 @@ MET = (
     words={
         "en": {
             "title": "The ranks did not find each other",
-            "summary": "{who}: {reason}",
+            "summary": "{who} did not get past {reason}",
             "cause": "A firewall closes the port, the address is another interface's or another machine's, a host's "
             "own name "
             "leads to a loopback address (127.0.1.1), or a rank was never started.",
         },
         "zh": {
             "title": "各 rank 未能互相连接",
-            "summary": "{who}：{reason}",
+            "summary": "{who} 未能汇合，停在：{reason}",
             "cause": "防火墙封闭了端口、地址属于其他网卡或其他机器、主机名解析为回环地址（127.0.1.1），或有 rank 根本没"
             "有启动。",
         },

@@ -1,7 +1,9 @@
 """Network interfaces of the kernel as this process sees them: prints `diag/interfaces/1`.
 
 Reads names, states and sizes, and whether an interface has an address that others can reach; no address is printed.
-Another folder may be given as the argument.
+`own_name` is where the table of hosts leads the machine's name: an address that every machine has is told, any other is
+`away`, and nothing where the table does not have the name. No name server is asked. Another folder and another table
+may be given as arguments.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import struct
 import sys
 
 ROOT = "/sys/class/net"
+TABLE = "/etc/hosts"
 INET6 = "/proc/net/if_inet6"
 GET_ADDRESS = 0x8915
 """The request `SIOCGIFADDR`."""
@@ -57,9 +60,22 @@ def ipv6() -> set[str]:
     return {row[5] for row in rows if len(row) > 5 and row[3] == GLOBAL}
 
 
+def own_name(table: str) -> str:
+    """What the first line with the machine's name has for an address: a loopback one, `away`, or nothing."""
+    name = socket.gethostname().lower()
+    names = {name, name.partition(".")[0]}
+    try:
+        with open(table, encoding="utf-8", errors="replace") as file:
+            lines = [line.partition("#")[0].lower().split() for line in file.readlines(2**20)]
+    except OSError:
+        return ""
+    address = next((words[0] for words in lines if names & set(words[1:])), "")
+    return address if address.startswith(("127.", "::1")) else address and "away"
+
+
 def main() -> None:
     """Print the document."""
-    root = sys.argv[1] if len(sys.argv) > 1 else ROOT
+    root, table, *_ = (*sys.argv[1:], *(ROOT, TABLE)[len(sys.argv) - 1 :])
     names = sorted(name for name in os.listdir(root) if os.path.isdir(os.path.join(root, name)))
     reachable = ipv6()
     told = [
@@ -72,7 +88,8 @@ def main() -> None:
         }
         for name in names
     ]
-    sys.stdout.write(json.dumps({"schema": "diag/interfaces/1", "interfaces": told}) + "\n")
+    document = {"schema": "diag/interfaces/1", "interfaces": told, "own_name": own_name(table)}
+    sys.stdout.write(json.dumps(document) + "\n")
 
 
 if __name__ == "__main__":

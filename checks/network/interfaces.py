@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from diag.api import Capture, Fact, Line, Listing, NetworkInterface, Recognise, expression, probe, replace
+from diag.api import Capture, Fact, HostName, Line, Listing, NetworkInterface, Recognise, expression, probe, replace
 
 CHILD = str(Path(__file__).resolve().parent / "_interfaces.py")
 SCHEMA = "diag/interfaces/1"
@@ -36,7 +36,7 @@ OWN = ("127.", "169.254.", "fe80:", "::1", "0.0.0.0")
 
 @probe(
     "interfaces",
-    tells=(NetworkInterface, Listing),
+    tells=(HostName, NetworkInterface, Listing),
     measure=CHILD,
     recognise=Recognise((f'"schema": "{SCHEMA}"',), lines=0),
 )
@@ -47,7 +47,12 @@ def interfaces(capture: Capture) -> Iterator[Fact]:
         return
     for one in document["interfaces"]:
         yield NetworkInterface(origin=capture.said(json.dumps(one)), **one)
-    yield Listing(origin=capture.said(f'"schema": "{SCHEMA}"'), kind="NetworkInterface")
+    origin = capture.said(f'"schema": "{SCHEMA}"')
+    yield Listing(origin=origin, kind="NetworkInterface")
+    if leads := document.get("own_name", ""):
+        yield HostName(
+            origin=origin, leads="away" if leads == "away" else "loopback", address=leads.removeprefix("away")
+        )
 
 
 @probe(

@@ -74,6 +74,13 @@ def test_of_a_noisy_measurement_the_fastest_call_counts() -> None:
     assert judged(bytes=16 * GIB, busbw_gbps=100.0, noisy=True) == []
 
 
+def test_a_latency_is_held_against_one_of_the_same_way_of_timing() -> None:
+    told = {"op": "all_reduce", "bytes": 8, "ranks": 8, "device": "NVIDIA GeForce RTX 4090"}
+    latency = Latency(mean=170.24)
+    assert judged(**told, latency_us=latency) == [(0.25, "")]
+    assert judged(**told, latency_us=latency, mode="synchronised") == []
+
+
 def test_a_threshold_that_others_do_not_share_is_of_medium_confidence() -> None:
     strict = found(table("NVIDIA H100 80GB HBM3", 8, 16 * GIB, 450.0))["below-baseline"]
     every = found(table("NVIDIA H100 80GB HBM3", 8, 16 * GIB, 367.0))["below-baseline"]

@@ -50,6 +50,7 @@ from diag.facts.host import (
     Gid,
     HardwareEvent,
     Host,
+    HostName,
     Installation,
     KernelModule,
     Listing,
@@ -106,6 +107,7 @@ from diag.facts.software import (
     TorchBuild,
     torch_backend,
 )
+from diag.facts.spread import several_hosts
 from diag.facts.text import How, Sighting, Text, Unavailable
 
 __all__ = [
@@ -147,6 +149,7 @@ __all__ = [
     "GroupKills",
     "HardwareEvent",
     "Host",
+    "HostName",
     "How",
     "Installation",
     "KernelModule",
@@ -216,6 +219,7 @@ __all__ = [
     "posed",
     "present_makers",
     "runs_on",
+    "several_hosts",
     "size_in_words",
     "torch_backend",
 ]

@@ -7,7 +7,7 @@ the way of timing counts as well; past it neither matters. Where that is, the ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -50,7 +50,10 @@ def compared_collectives(facts: Facts) -> tuple[Comparison, ...]:
 
 def _compared(facts: Facts) -> tuple[Comparison, ...]:
     peaks = _peaks(facts.all(CollectiveBaseline))
-    return tuple(found for one in best_placed(facts.all(Collective)) for found in _beside(facts, one, peaks))
+    told = best_placed(facts.all(Collective))
+    models = {name: measured_model(facts, one) for name, one in {one.device: one for one in told}.items()}
+    rows = {name: _of(facts, model) for name, model in models.items() if model}
+    return tuple(pair for one in told for pair in _beside(facts, one, rows.get(one.device, ()), peaks))
 
 
 def best_placed(told: Iterable[Collective]) -> list[Collective]:
@@ -100,7 +103,7 @@ def _machine(row: CollectiveBaseline) -> Machine:
 
 
 def _peaks(rows: Iterable[CollectiveBaseline]) -> dict[Machine, float]:
-    """The highest bandwidth known of each operation on each kind of machine; infinite where what is known is no peak."""
+    """The highest bandwidth known of each operation on a kind of machine; infinite where what is known is no peak."""
     reached: dict[Machine, list[CollectiveBaseline]] = {}
     for row in rows:
         reached.setdefault(_machine(row), []).append(row)
@@ -108,22 +111,22 @@ def _peaks(rows: Iterable[CollectiveBaseline]) -> dict[Machine, float]:
     return {machine: max((row.busbw_gbps or 0.0 for row in told), default=inf) for machine, told in large.items()}
 
 
-def _beside(facts: Facts, one: Collective, peaks: dict[Machine, float]) -> Iterator[Comparison]:
+def _of(facts: Facts, model: DeviceModel) -> tuple[CollectiveBaseline, ...]:
+    return tuple(row for row in facts.all(CollectiveBaseline) if (row.vendor, row.device) == (model.vendor, model.name))
+
+
+def _beside(
+    facts: Facts, one: Collective, rows: Sequence[CollectiveBaseline], peaks: dict[Machine, float]
+) -> Iterator[Comparison]:
     """The rows that speak of a measurement: those of the very size where there are any, else those of a near one."""
-    model = measured_model(facts, one)
-    rows = [] if model is None else [row for row in facts.all(CollectiveBaseline) if _alike(one, row, model)]
-    found = list(filter(None, (_comparison(facts, one, row, peaks[_machine(row)]) for row in rows)))
+    alike = [row for row in rows if (row.op, row.ranks) == (one.op, one.ranks) and one.nodes in (None, row.nodes)]
+    found = list(filter(None, (_comparison(facts, one, row, peaks[_machine(row)]) for row in alike)))
     same = [pair for pair in found if pair.differs != "size"]
     yield from same or found
 
 
-def _alike(one: Collective, row: CollectiveBaseline, model: DeviceModel) -> bool:
-    same = (row.op, row.ranks, row.vendor, row.device) == (one.op, one.ranks, model.vendor, model.name)
-    return same and one.nodes in (None, row.nodes)
-
-
 def _comparison(facts: Facts, one: Collective, row: CollectiveBaseline, peak: float) -> Comparison | None:
-    saturated = bool(row.busbw_gbps) and (row.busbw_gbps or 0) >= SATURATED * peak
+    saturated = bool(row.busbw_gbps) and (row.standing == "pass" or (row.busbw_gbps or 0.0) >= SATURATED * peak)
     same_mode = one.mode == row.mode or {one.mode, row.mode} <= set(FREE)
     conditions = [_size(one, row, saturated), _joined(facts, one, row)]
     conditions += ["nodes" if one.nodes is None else "", "dtype" if _other_type(one, row) else ""]

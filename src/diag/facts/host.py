@@ -58,6 +58,13 @@ class Setting(Passing, frozen=True, kw_only=True):
     unit: Literal["", "KiB", "B"] = ""
 
 
+class HostName(Passing, frozen=True, kw_only=True):
+    """Where the table of hosts leads the machine's own name: `loopback`, an address of this host alone, or `away`."""
+
+    leads: Literal["loopback", "away"]
+    address: str = ""
+
+
 class User(Passing, frozen=True, kw_only=True):
     """Who asked: name, number, and the groups it is in, by name or, where there is none, by number."""
 
