@@ -113,25 +113,55 @@ def block(
     return world.all(f"taken/{place}", (seconds, wrong, spent, socket.gethostname()))  # type: ignore[no-any-return]
 
 
+class Buffers:
+    """The tensors of a case on this rank's device, and the pattern that is exchanged where results are compared."""
+
+    def __init__(self, world: Any, case: Case) -> None:
+        self.torch, self.device, self.rank, self.size = world.torch, world.device, world.rank, world.size
+        self.kind = getattr(self.torch, DTYPES[world.request["dtype"]])
+        width = self.torch.empty(0, dtype=self.kind).element_size()
+        self.count = max(self.size, case.bytes // width // self.size * self.size)
+        self.part = self.count // self.size
+        self.cycle = period(self.size)
+        self.source, self.target = (self.torch.zeros(self.count, dtype=self.kind, device=self.device) for _ in range(2))
+
+    def pattern(self, owner: int, start: int = 0, length: int | None = None) -> Any:
+        """What a rank sends, from an element on."""
+        return self.repeated([(one + owner + start) % self.cycle for one in range(self.cycle)], length)
+
+    def everyone(self, start: int = 0, length: int | None = None) -> Any:
+        """The sum of what all ranks send, from an element on."""
+        ranks, cycle = range(self.size), range(self.cycle)
+        return self.repeated([sum((one + owner + start) % self.cycle for owner in ranks) for one in cycle], length)
+
+    def repeated(self, values: list[int], length: int | None) -> Any:
+        """These values over and over."""
+        length = self.count if length is None else length
+        once = self.torch.tensor(values, dtype=self.kind, device=self.device)
+        return once.repeat(length // self.cycle + 1)[:length]
+
+
 def exchange(world: Any, case: Case) -> Exchange:
-    """The buffers of a case, on this rank's device."""
-    torch, distributed, size, rank = world.torch, world.torch.distributed, world.size, world.rank
-    kind = getattr(torch, DTYPES[world.request["dtype"]])
-    count = max(size, case.bytes // torch.empty(0, dtype=kind).element_size() // size * size)
-    part = count // size
-    cycle = period(size)
+    """The call of a case with its buffers, on this rank's device."""
+    buffers = Buffers(world, case)
+    call, told, wanted = operations(world.torch.distributed, buffers)[case.op]
 
-    def repeated(values: list[int], length: int) -> Any:
-        return torch.tensor(values, dtype=kind, device=world.device).repeat(length // cycle + 1)[:length]
+    def right() -> bool:
+        buffers.source.copy_(buffers.pattern(buffers.rank))
+        call()
+        world.synchronise()
+        same = bool(world.torch.equal(told, wanted()))
+        buffers.source.zero_()
+        buffers.target.zero_()
+        return same
 
-    def pattern(owner: int, start: int = 0, length: int = count) -> Any:
-        return repeated([(one + owner + start) % cycle for one in range(cycle)], length)
+    return Exchange(call, right)
 
-    def everyone(start: int, length: int) -> Any:
-        return repeated([sum((one + owner + start) % cycle for owner in range(size)) for one in range(cycle)], length)
 
-    source, target = (torch.zeros(count, dtype=kind, device=world.device) for _ in range(2))
-    after, before = (rank + 1) % size, (rank - 1) % size
+def operations(distributed: Any, own: Buffers) -> dict[str, tuple[Callable[[], Any], Any, Callable[[], Any]]]:
+    """Each operation: its call, the tensor with its result, and what must stand in it."""
+    source, target, part, rank = own.source, own.target, own.part, own.rank
+    after, before = (rank + 1) % own.size, (rank - 1) % own.size
 
     def pair() -> None:
         told = distributed.P2POp(distributed.isend, source, after)
@@ -139,38 +169,29 @@ def exchange(world: Any, case: Case) -> Exchange:
         for one in distributed.batch_isend_irecv([told, heard]):
             one.wait()
 
-    calls: dict[str, tuple[Callable[[], Any], Any, Callable[[], Any]]] = {
-        "all_reduce": (lambda: distributed.all_reduce(source), source, lambda: everyone(0, count)),
+    def parts(start: int) -> Any:
+        return own.torch.cat([own.pattern(one, start, part) for one in range(own.size)])
+
+    return {
+        "all_reduce": (lambda: distributed.all_reduce(source), source, own.everyone),
         "all_gather": (
             lambda: distributed.all_gather_into_tensor(target, source[:part]),
             target,
-            lambda: torch.cat([pattern(one, 0, part) for one in range(size)]),
+            lambda: parts(0),
         ),
         "reduce_scatter": (
             lambda: distributed.reduce_scatter_tensor(target[:part], source),
             target[:part],
-            lambda: everyone(rank * part, part),
+            lambda: own.everyone(rank * part, part),
         ),
         "all_to_all": (
             lambda: distributed.all_to_all_single(target, source),
             target,
-            lambda: torch.cat([pattern(one, rank * part, part) for one in range(size)]),
+            lambda: parts(rank * part),
         ),
-        "broadcast": (lambda: distributed.broadcast(source, 0), source, lambda: pattern(0)),
-        "sendrecv": (pair, target, lambda: pattern(before)),
+        "broadcast": (lambda: distributed.broadcast(source, 0), source, lambda: own.pattern(0)),
+        "sendrecv": (pair, target, lambda: own.pattern(before)),
     }
-    call, told, wanted = calls[case.op]
-
-    def right() -> bool:
-        source.copy_(pattern(rank))
-        call()
-        world.synchronise()
-        same = bool(torch.equal(told, wanted()))
-        source.zero_()
-        target.zero_()
-        return same
-
-    return Exchange(call, right)
 
 
 def period(ranks: int) -> int:
