@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from diag.api import Capture, Collective, Fact, Latency, Line, Recognise, bus_factor, expression, probe
+from diag.api import Capture, Collective, Fact, Latency, Line, Origin, Recognise, bus_factor, expression, probe
 
 AVERAGED = expression(
     r"bandwidth of all_reduce (?:over ([0-9]{1,6}) ranks \([0-9]{1,6} warmups / ([0-9]{1,6}) trials\)"
@@ -114,7 +114,9 @@ def ds_bench(capture: Capture) -> Iterator[Fact]:
         elif found := DESCRIBED.search(line.text):
             size = int(found[1]) * int(found[2]) * (ranks if op == "all_gather" else 1)
             time = float(found[3]) * MICROSECONDS[found[4]]
-            yield _timed(capture, line, "ds_bench", (op, size), Latency(mean=time), ranks=ranks, mode="free-running")
+            yield _timed(
+                capture.origin(line), "ds_bench", (op, size), Latency(mean=time), ranks=ranks, mode="free-running"
+            )
 
 
 @probe(
@@ -132,7 +134,9 @@ def osu(capture: Capture) -> Iterator[Fact]:
         elif op and (found := OSU_ROW.search(line.text)):
             mean = Latency(mean=float(found[4] or found[2]))
             more = {"iterations": int(found[5])} if found[5] else {}
-            yield _timed(capture, line, "osu", (op, int(found[1])), mean, mode="synchronised", in_place=False, **more)
+            yield _timed(
+                capture.origin(line), "osu", (op, int(found[1])), mean, mode="synchronised", in_place=False, **more
+            )
 
 
 @probe(
@@ -159,7 +163,7 @@ def gloo_benchmark(capture: Capture) -> Iterator[Fact]:
             least, median, _, most = (float(one) * unit for one in numbers[columns : columns + 4])
             times = Latency(min=least, median=median, max=most)
             more: dict[str, Any] = {"mode": "free-running", "iterations": int(float(numbers[-1]))}
-            yield _timed(capture, line, "gloo-benchmark", (op, size), times, ranks=ranks, backend="gloo", **more)
+            yield _timed(capture.origin(line), "gloo-benchmark", (op, size), times, ranks=ranks, backend="gloo", **more)
 
 
 def _numbers(text: str, least: int) -> Sequence[str]:
@@ -170,8 +174,7 @@ def _numbers(text: str, least: int) -> Sequence[str]:
 
 
 def _timed(
-    capture: Capture,
-    line: Line,
+    origin: Origin,
     tool: str,
     moved: tuple[str, int],
     times: Latency,
@@ -184,7 +187,7 @@ def _timed(
     algbw = size / times.typical / 1e3 if times.typical else None
     factor = bus_factor(op, ranks) if ranks else None
     return Collective(
-        origin=capture.origin(line),
+        origin=origin,
         op=op,
         bytes=size,
         tool=tool,
