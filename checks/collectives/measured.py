@@ -48,6 +48,9 @@ RESOURCES = ("GPU", "NPU", "HPU")
 """How Ray calls accelerators that torch can use."""
 ALONE = ("torch sees no accelerator", "torch sees one accelerator: there is nobody to exchange with")
 """Why there is nothing to measure, by the number of devices."""
+IN_USE = (
+    "more than half the memory of devices {devices} is held: they are in use, and diag comm measures them all the same"
+)
 US, GB = 1e6, 1e9
 
 
@@ -67,10 +70,10 @@ def collectives(capture: Capture) -> Iterator[Fact]:
     if document is None:
         return
     if "devices" in document:
+        used = ", ".join(map(str, document.get("in_use", ())))
+        reason = IN_USE.format(devices=used) if used else ALONE[document["devices"]]
         origin = capture.said(f'"schema": "{SCHEMA}"')
-        yield Unavailable(
-            origin=origin, what="collectives", how="missing", reason=ALONE[document["devices"]], tells=("Collective",)
-        )
+        yield Unavailable(origin=origin, what="collectives", how="missing", reason=reason, tells=("Collective",))
         return
     yield from _ranks(capture, document)
     yield from _trouble(capture, document)

@@ -57,6 +57,8 @@ SAID = 300
 FINE = "exit code 0"
 KEEP = 64 * 2**20
 ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+IDLE = 0.5
+"""The share of its memory that must be free on a device that is measured unasked: a server may run on it."""
 RELEASED = 0.95
 """The share of the free memory from before that must be free again."""
 
@@ -127,7 +129,7 @@ def measured(key: str, asked: Asked, place: Place) -> Iterator[Capture]:
         yield _capture(key, document, place, error=error)
         return
     request, ranks, error = _ranks(asked, place)
-    if error or (place.rank is None and asked.ranks is None and len(ranks) < 2):
+    if error or (place.rank is None and asked.ranks is None and len(ranks) < 2) or request.get("in_use"):
         document = {} if error else {"schema": SCHEMA, "devices": len(ranks), **request}
         yield _capture(key, document, place, error=error)
         return
@@ -157,10 +159,11 @@ def _ranks(asked: Asked, place: Place) -> tuple[dict[str, Any], list[Rank], str]
     if place.rank:
         return request, [place.rank], ""
     if "auto" in (asked.device, asked.backend) or asked.ranks is None:
-        here, error = _here(request, place)
+        here, error = _here(request, place, "count" if asked.bare else "memory")
         if error:
             return request, [], error
         request |= {"device": here["device"], "backend": here["backend"]}
+        request["in_use"] = [index for index, (free, whole) in _memory(here) if free < IDLE * whole]
         count = asked.ranks or here["devices"] or (BARE if asked.bare else 0)
     else:
         count = asked.ranks
@@ -189,6 +192,11 @@ def _placed(asked: Asked, place: Place) -> tuple[dict[str, Any], str]:
 def _here(request: Mapping[str, Any], place: Place, ask: str = "count") -> tuple[dict[str, Any], str]:
     """What this torch would measure on, and what it said where it did not answer."""
     return _told(_command({**request, "ask": ask}, place, {}, ASKING), place)
+
+
+def _memory(here: Mapping[str, Any]) -> Iterator[tuple[int, list[int]]]:
+    """Each device whose memory was told, with the bytes that are free and all that it has."""
+    return ((index, told) for index, told in enumerate(here.get("memory", ())) if told)
 
 
 def _told(command: Command, place: Place) -> tuple[dict[str, Any], str]:
@@ -341,11 +349,10 @@ class _World:
             return False
         if document.get("device") == "cpu":
             return True
-        held = {one["index"]: one["free"] for one in document.get("ranks", ()) if one.get("free")}
-        here, error = _here(self.request, self.place, "free") if held else ({}, "")
-        free = here.get("free") or []
-        told = [free[index] >= RELEASED * before for index, before in held.items() if index < len(free)]
-        return all(told) if told and not error else None
+        before = {one["index"]: one["memory"][0] for one in document.get("ranks", ()) if one.get("memory")}
+        here, _ = _here(self.request, self.place, "memory") if before else ({}, "")
+        told = [free >= RELEASED * before[index] for index, (free, _) in _memory(here) if index in before]
+        return all(told) if told else None
 
 
 def _ended(states: Sequence[_Seen]) -> _Trouble:

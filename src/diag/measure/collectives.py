@@ -184,9 +184,15 @@ def here(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     module = getattr(torch, device)
     count = 0 if device == "cpu" else module.device_count()
     # Whoever asks a device for its memory begins to use it, which takes its time.
-    asked = range(count) if request["ask"] == "free" else ()
-    free = [guarded(partial(free_memory, module, index), None) for index in asked]
-    return {"schema": "diag/collectives-here/1", "device": device, "backend": backend, "devices": count, "free": free}
+    asked = range(count) if request["ask"] == "memory" else ()
+    memory = [guarded(partial(memory_of, module, index), None) for index in asked]
+    return {
+        "schema": "diag/collectives-here/1",
+        "device": device,
+        "backend": backend,
+        "devices": count,
+        "memory": memory,
+    }
 
 
 def tell(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -210,9 +216,9 @@ def said(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     return {"said": list(found.values())}
 
 
-def free_memory(module: Any, index: int | None) -> int:
-    """Bytes of a device's memory that nobody holds."""
-    return int(module.mem_get_info(index)[0])
+def memory_of(module: Any, index: int | None) -> list[int]:
+    """Bytes of a device's memory: those that nobody holds, and all."""
+    return list(module.mem_get_info(index))
 
 
 def took_part(world: World) -> None:
@@ -295,7 +301,7 @@ def identity(world: World) -> dict[str, Any]:
         "progress": world.request.get("progress", ""),
         "device": getattr(properties, "name", "cpu"),
         "address": uuid or ("" if index is None else f"{world.device}:{index}"),
-        "free": guarded(partial(free_memory, module, index), None),
+        "memory": guarded(partial(memory_of, module, index), None),
         "torch": torch.__version__,
         "library": guarded(lambda: ".".join(map(str, torch.cuda.nccl.version())), "") if world.device == "cuda" else "",
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
@@ -347,8 +353,8 @@ def version(path: str, pattern: str) -> str:
         return found[1].decode() if found else ""
 
 
-ANSWERS = {"count": here, "free": here, "tell": tell, "said": said}
-"""What can be asked: the devices, their free memory too; what others are to know of a rank, and what is known."""
+ANSWERS = {"count": here, "memory": here, "tell": tell, "said": said}
+"""What can be asked: the devices, their memory too; what others are to know of a rank, and what is known."""
 
 if __name__ == "__main__":
     main()
