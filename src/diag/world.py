@@ -338,8 +338,7 @@ class _World:
     ) -> _Trouble:
         """The trouble with who is suspected, and whether what they held is free again."""
         released = self._released(outcomes, document)
-        failed = [one for one in states if one.ended.startswith("exit code") and one.ended != FINE]
-        if trouble.kind == "stalled" and not failed:
+        if trouble.kind == "stalled" and all(one.ended in ("", FINE) for one in states):
             return _Trouble(trouble.kind, trouble.reason, tuple(suspects(states)), trouble.seconds, released)
         return structs.replace(_ended(states), released=released)
 
