@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
+from json import dumps
 from pathlib import Path
 
 from msgspec import DecodeError, json, to_builtins
@@ -138,7 +139,8 @@ def earlier(path: Path, bounds: Bounds) -> str:
         told = [to_builtins(one) for one in learn(captures, loaded).facts.all(Collective)]
     if not told:
         raise DiagError(f"--compare {path}: it holds no measurement between ranks")
-    return json.encode({"file": printable(path.name), "results": told}).decode()
+    document = {"schema": "diag/collectives-earlier/1", "file": printable(path.name), "results": told}
+    return dumps(document)
 
 
 def _reported(path: Path) -> list[object] | None:
