@@ -265,16 +265,20 @@ def _page(document: dict[str, Any]) -> str:
     for size in document["sizes"]:
         cells = " ".join(f"{_cell(one):>28}" for one in size["compared"].values())
         counted = f"{size['rounds']}/{size['rounds'] + size['dropped']}"
-        lines.append(f"{size['bytes']:9} {counted:>7} {size.get('foreign_cpu', 1):7.1%} {cells}")
+        lines.append(f"{size['bytes']:9} {counted:>7} {_share(size):>7} {cells}".rstrip())
     lines += ["", f"{'µs':>9} {'':20} {'min':>9} {'p10':>9} {'median':>9} {'mean':>9}"]
     for size in document["sizes"]:
         for name, key in (("diag", "diag_us"), ("diag, batched", "batched_us"), ("gloo C++", "gloo_us")):
             numbers = " ".join(f"{one:9.1f}" for one in size.get(key, {}).values())
-            lines.append(f"{size['bytes']:9} {name:20} {numbers}")
+            lines += [f"{size['bytes']:9} {name:20} {numbers}"] if numbers else []
         for transport, value in size["osu_mean_us"].items():
             lines.append(f"{size['bytes']:9} {'OSU ' + transport:20} {value:39.1f}")
     spent = ", ".join(f"{mode} {value} ns" for mode, value in document["timing_code_ns"].items())
     return "\n".join([*lines, "", f"CPU of the timing code by call: {spent}", f"load averages {document['load']}"])
+
+
+def _share(size: dict[str, Any]) -> str:
+    return f"{size['foreign_cpu']:.1%}" if size["rounds"] else "-"
 
 
 def _cell(compared: dict[str, Any]) -> str:
