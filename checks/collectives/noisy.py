@@ -43,7 +43,7 @@ QUIET = HEAD + ROW % (0.00002, 0.01)
     words={
         "en": {
             "title": "The measurement was disturbed",
-            "summary": "{count} of {all} results are the least that is reached, not what is: {why.en}",
+            "summary": "{count} of {all} results are lower bounds: {why.en}",
             "cause": "Other processes ran meanwhile, or the ranks have fewer cores than they need.",
         },
         "zh": {

@@ -9,6 +9,7 @@ what was measured by then is kept. Of ranks on other hosts is known what they sa
 from __future__ import annotations
 
 import os
+import re
 import socket
 import struct
 import time
@@ -42,8 +43,9 @@ HALTED = ("T", "t")
 """The states of processes that somebody stopped."""
 BARE = 2
 """Ranks where there is no accelerator."""
-START = 120.0
-"""Seconds for which nothing may move before the first round: a first use of eight devices can take half a minute."""
+START = 4.0
+"""How many times longer nothing may move before the first round: eight devices can take half a minute to begin."""
+MISSING = re.compile(r"waiting for rank (\d+)")
 ASKING, LONGEST = 120.0, 7200.0
 TURN, LAST_WORDS = 0.05, 0.5
 """Seconds between two looks; and those that others have to end when one has ended."""
@@ -231,7 +233,7 @@ class _World:
             left = max(1.0, place.deadline - time.monotonic() - LAST_WORDS)
             self.request["budget"] = min(request["budget"], left / 2)
         # A rank waits longer for the others than diag waits for it: diag is to say what happened.
-        self.request["patience"] = START + self.patience
+        self.request["patience"] = (START + 1) * self.patience
 
     def run(self) -> tuple[dict[str, Any], tuple[Capture, ...]]:
         """Let them measure: the document, and what was seen of their processes where they stood still."""
@@ -280,7 +282,7 @@ class _World:
             if states != last:
                 since, last = time.monotonic(), states
             still = time.monotonic() - since
-            if still > self.patience and (still > START or not self._may_be_slow(states, children)):
+            if still > self.patience and (still > START * self.patience or not self._may_be_slow(states, children)):
                 return _Trouble("stalled", f"nothing moved for {still:.0f} s", seconds=round(still, 1))
         return None
 
@@ -338,6 +340,11 @@ class _World:
     ) -> _Trouble:
         """The trouble with who is suspected, and whether what they held is free again."""
         released = self._released(outcomes, document)
+        absent = [int(found[1]) for one in states if (found := MISSING.fullmatch(one.phase))]
+        known = {one.rank for one in states if one.phase and not one.phase.startswith("meeting")}
+        if trouble.kind == "stalled" and (away := [one for one in absent if one not in known]):
+            reason = f"rank {away[0]} did not come within {trouble.seconds:.0f} s"
+            return _Trouble("unreachable", reason, tuple(away), trouble.seconds, released)
         if trouble.kind == "stalled" and all(one.ended in ("", FINE) for one in states):
             return _Trouble(trouble.kind, trouble.reason, tuple(suspects(states)), trouble.seconds, released)
         return structs.replace(_ended(states), released=released)

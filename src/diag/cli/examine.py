@@ -161,7 +161,7 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
         rest = None if caused(found) else unexplained(examination.captures, failed, gate.text if gate else str)
         incomplete = uncaused(found.opened, examination, rest, words)
     elif asked.command == COMM:
-        incomplete = unmeasured(found.opened, examination, words)
+        incomplete = unmeasured(found.opened, examination, checks, words)
     else:
         incomplete = unanswered(found.opened, examination, checks, words)
     judged = Judged(

@@ -143,7 +143,7 @@ STALL = click.option(
     help="Say what COMMAND does when it wrote nothing for so long and does not wait for its terminal.",
 )
 FORMAT = click.option(
-    "--format", "form", default="terminal", metavar="FORMAT", help="terminal, json, markdown or issue."
+    "--format", "form", default="terminal", metavar="FORMAT", help="terminal, json, markdown, issue or nccl-tests."
 )
 REPORT = click.option(
     "--report", callback=place, multiple=True, metavar="PATH", help="Write the report here, too (.json, .md)."
@@ -192,24 +192,56 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
     ),
     Comm: (
         click.option("--ranks", type=click.IntRange(1, 65536), help="How many; without it one for each device."),
-        click.option("--device", default="auto", callback=told, help="As torch calls it: cuda, xpu, npu, cpu."),
-        click.option("--backend", default="auto", callback=told, help="gloo, nccl, xccl, hccl, or a plug-in's."),
         click.option(
-            "--op", type=click.Choice(OPS), multiple=True, default=OPS[:1], help="The operation (repeatable)."
+            "--device", default="auto", show_default=True, callback=told, help="As torch calls it: cuda, xpu, npu, cpu."
         ),
         click.option(
-            "--sizes", default="1KiB:64MiB:4", callback=told, help="FROM:TO[:FACTOR], or several with commas."
+            "--backend",
+            default="auto",
+            show_default=True,
+            callback=told,
+            help="gloo, nccl, xccl, hccl, or a plug-in's.",
         ),
-        click.option("--dtype", type=click.Choice(["bf16", "fp16", "fp32"]), default="bf16", help="Of the elements."),
+        click.option(
+            "--op",
+            type=click.Choice(OPS),
+            multiple=True,
+            default=OPS[:1],
+            show_default=True,
+            help="The operation (repeatable).",
+        ),
+        click.option(
+            "--sizes",
+            default="1KiB:64MiB:4",
+            show_default=True,
+            callback=told,
+            help="FROM:TO[:FACTOR], or several with commas.",
+        ),
+        click.option(
+            "--dtype",
+            type=click.Choice(["bf16", "fp16", "fp32"]),
+            default="bf16",
+            show_default=True,
+            help="Of the elements.",
+        ),
         click.option(
             "--mode", type=click.Choice(MODES), multiple=True, default=MODES, help="How calls are timed (repeatable)."
         ),
-        click.option("--budget", type=float, callback=bound, default=20.0, help="Seconds of measuring."),
         click.option(
-            "--patience", type=float, callback=bound, default=30.0, help="Seconds for which nothing may move."
+            "--budget", type=float, callback=bound, default=20.0, show_default=True, help="Seconds of measuring."
+        ),
+        click.option(
+            "--patience",
+            type=float,
+            callback=bound,
+            default=30.0,
+            show_default=True,
+            help="Seconds for which nothing may move; four times as many before the first call.",
         ),
         click.option("--model", callback=place, metavar="FILE|DIR", help="config.json: the sizes that a decode sends."),
-        click.option("--batch", default="1,8,256", callback=told, help="With --model: tokens in a step."),
+        click.option(
+            "--batch", default="1,8,256", show_default=True, callback=told, help="With --model: tokens in a step."
+        ),
         click.option("--compare", callback=place, metavar="FILE", help="An earlier report, or a text with its table."),
         click.option(
             "--import", "imports", multiple=True, callback=told, metavar="MODULE", help="A plug-in of torch to import."

@@ -12,6 +12,7 @@ from diag.engine import Examination
 from diag.facts import (
     Accelerator,
     Collective,
+    CollectiveEarlier,
     CollectiveTrouble,
     CommandEnd,
     DeviceTrial,
@@ -35,6 +36,7 @@ SAID = 80
 """Characters of a line in the reason why a question was not answered."""
 ERROR = "error"
 """The kind of a text that says that something failed."""
+NO_TORCH = "No module named 'torch'"
 BUS = ("pci", "node")
 """What tells of a device although no driver answers for it."""
 Words = Mapping[str, str]
@@ -80,7 +82,9 @@ def uncaused(
     return reasons
 
 
-def unmeasured(opened: Sequence[sources.Source], examination: Examination, words: Words) -> list[str]:
+def unmeasured(
+    opened: Sequence[sources.Source], examination: Examination, checks: Mapping[str, Check], words: Words
+) -> list[str]:
     """Why nothing was measured between ranks, empty where something was or a finding says why not."""
     ended = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
     reasons = [words["time bound"].format(stopped=", ".join(ended))] if ended else []
@@ -91,7 +95,11 @@ def unmeasured(opened: Sequence[sources.Source], examination: Examination, words
     if not facts.first(Collective) and not told:
         untold = [one.reason for one in facts.all(Unavailable) if Collective.__name__ in one.tells]
         troubles = [one.reason for one in facts.all(CollectiveTrouble)]
-        reasons.append(words["not measured"].format(why="; ".join(troubles or untold) or "?"))
+        why = "; ".join(troubles or untold) or "?"
+        reasons.append(words["not measured"].format(why=f"{why} {words['no torch']}" if NO_TORCH in why else why))
+    for result in examination.results:
+        if result.status == "skip" and result.reason and CollectiveEarlier in checks[result.check].needs:
+            reasons += [result.reason] if facts.first(CollectiveEarlier) and facts.first(Collective) else []
     return reasons
 
 

@@ -127,7 +127,9 @@ def main() -> None:
         import torch.distributed
 
         for name in request.get("imports", ()):
+            progress.at(f"importing {name}")
             importlib.import_module(name)
+        progress.at("choosing device and backend")
         if request.get("ask"):
             print(json.dumps(ANSWERS[request["ask"]](torch, request)), flush=True)
         else:
@@ -159,6 +161,11 @@ def resolved(torch: Any, device: str, backend: str) -> tuple[str, str]:
         device = accelerator(torch) or "cpu"
     if device != "cpu" and not guarded(partial(usable, torch, device), False):
         raise RuntimeError(f"this torch has no {device} that it can use")
+    known = [one for one in backends.backend_list if one != "undefined"]
+    if backend != "auto" and backend not in known:
+        raise RuntimeError(f"torch knows no backend {backend}; there are {', '.join(known)}")
+    if not getattr(torch.distributed, f"is_{backend}_available", lambda: True)():
+        raise RuntimeError(f"this torch was built without {backend}")
     if backend == "auto":
         backend = backends.default_device_backend_map.get(device, "gloo")
     return device, backend

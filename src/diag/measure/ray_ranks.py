@@ -29,7 +29,8 @@ BARE = 2
 """Ranks where the cluster has no accelerator."""
 ROOM, ANSWER = 60.0, 30.0
 """Seconds that Ray has to find a place for the actors, and an actor to answer."""
-START = 120.0
+START = 4.0
+"""How many times longer nothing may move before the first round."""
 LOOK = 0.5
 
 
@@ -124,7 +125,7 @@ def main() -> None:
     for rank, hand in enumerate(hands):
         environment = {"RANK": rank, "WORLD_SIZE": len(hands), "LOCAL_RANK": 0, "MASTER_ADDR": address}
         environment |= {"MASTER_PORT": port, "OMP_NUM_THREADS": 1}
-        own = {**request, "patience": START + request["patience"]}
+        own = {**request, "patience": (START + 1) * request["patience"]}
         ray.get(hand.start.remote(own, {name: str(value) for name, value in environment.items()}), timeout=ANSWER)
     states, stalled = watched(ray, hands, request["patience"])
     told = answered(ray, hands[0].told.remote(), "")
@@ -163,7 +164,7 @@ def watched(ray: Any, hands: list[Any], patience: float) -> tuple[list[dict[str,
         if all(one["ended"] for one in states) or any(one["ended"] not in ("", "exit code 0") for one in states):
             return states, 0.0
         begun = all(one["phase"].startswith(("round ", "parting")) for one in states)
-        if time.monotonic() - since > (patience if begun else max(START, patience)):
+        if time.monotonic() - since > (patience if begun else START * patience):
             return states, round(time.monotonic() - since, 1)
         time.sleep(LOOK)
 

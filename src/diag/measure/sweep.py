@@ -67,13 +67,11 @@ class Taken(NamedTuple):
 def swept(world: Any, document: dict[str, Any], shown: Callable[[], None]) -> None:
     """Measure all cases in rounds, until each is precise or the time is over; `document` has what is known by now."""
     request = world.request
-    cases = [
-        Case(op, size, mode)
-        for op in request["ops"]
-        for size in request["sizes"]
-        for mode in request["modes"]
-        if mode != "graph" or graphs(world.module)
-    ]
+    modes = [mode for mode in request["modes"] if mode != "graph" or graphs(world.module)]
+    if not modes:
+        raise RuntimeError(f"{world.device} has no graphs to capture calls in")
+    sizes = dict.fromkeys(whole(size, world) for size in request["sizes"])
+    cases = [Case(op, size, mode) for op in request["ops"] for size in sizes for mode in modes]
     taken = [Taken([], [[] for _ in range(world.size)], [], [], []) for _ in cases]
     exchanges: dict[tuple[str, int], Exchange] = {}
     end = time.monotonic() + request["budget"]
@@ -87,6 +85,13 @@ def swept(world: Any, document: dict[str, Any], shown: Callable[[], None]) -> No
         document["results"] = [result(case, one, case[:2] not in wrong) for case, one in zip(cases, taken)]
         shown()
         number += 1
+
+
+def whole(size: int, world: Any) -> int:
+    """The bytes that are exchanged for a size: as many elements for each rank, one at least."""
+    width: int = world.torch.empty(0, dtype=getattr(world.torch, DTYPES[world.request["dtype"]])).element_size()
+    ranks: int = world.size
+    return max(1, size // width // ranks) * width * ranks
 
 
 def block(
@@ -120,7 +125,7 @@ class Buffers:
         self.torch, self.device, self.rank, self.size = world.torch, world.device, world.rank, world.size
         self.kind = getattr(self.torch, DTYPES[world.request["dtype"]])
         width = self.torch.empty(0, dtype=self.kind).element_size()
-        self.count = max(self.size, case.bytes // width // self.size * self.size)
+        self.count = case.bytes // width
         self.part = self.count // self.size
         self.cycle = period(self.size)
         self.source, self.target = (self.torch.zeros(self.count, dtype=self.kind, device=self.device) for _ in range(2))
@@ -337,5 +342,5 @@ def result(case: Case, taken: Taken, correct: bool) -> dict[str, Any]:
         "interval90": round(half * median, 9),
         "blocks": [[round(one, 9) for one in block] for block in taken.slowest],
         "ranks": [[round(one, 9) for one in blocks] for blocks in taken.ranks],
-        "foreign_cpu": round(max(0.0, foreign) / all_, 3) if all_ else None,
+        "foreign_cpu": round(min(1.0, max(0.0, foreign) / all_), 3) if all_ else None,
     }

@@ -9,7 +9,11 @@ from diag.facts import Collective
 
 SHOWN = 60
 """Rows of a run that are shown."""
-UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
+WHOLE = 10_000
+"""The most of a unit that is shown."""
+LEAST = 0.001
+"""GB/s, or microseconds, below which a figure says no more than that."""
 HEAD = ("op", "mode", "size", "µs p50", "±", "min", "p95", "algbw", "busbw", "", "")
 LEFT = (True, True, *(False,) * 7, True, True)
 
@@ -20,11 +24,12 @@ def table(measured: Iterable[Collective], words: Mapping[str, str]) -> Iterator[
         ranks, nodes, backend, library, version, dtype, device, tool = world
         told = {"ranks": ranks, "nodes": nodes, "backend": backend, "library": library, "version": version}
         yield ""
-        yield _tidy(words["between"].format(**told, dtype=dtype, device=device, tool=tool))
+        yield f"{_tidy(words['between'].format(**told, dtype=dtype, device=device, tool=tool))}; {words['units']}"
         rows = list(group)
-        yield from _aligned([HEAD, *(_row(one, words) for one in rows[:SHOWN])])
         if len(rows) > SHOWN:
             yield words["more rows"].format(count=len(rows) - SHOWN)
+        # The largest are what thresholds are about.
+        yield from _aligned([HEAD, *(_row(one, words) for one in rows[-SHOWN:])])
 
 
 def _world(one: Collective) -> tuple[object, ...]:
@@ -59,9 +64,9 @@ FOREIGN = 0.05
 
 
 def size(count: int) -> str:
-    """Bytes in the largest binary unit that fits exactly, else as they are."""
+    """Bytes in the largest unit that fits exactly, else as they are."""
     for unit, name in UNITS:
-        if count % unit == 0 and count:
+        if count % unit == 0 and 0 < count // unit < WHOLE:
             return f"{count // unit} {name}"
     return f"{count} B"
 
@@ -69,6 +74,8 @@ def size(count: int) -> str:
 def _figure(value: float | str | None) -> str:
     if value is None or isinstance(value, str):
         return value or ""
+    if value < LEAST:
+        return f"<{LEAST}" if value else "0"
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 

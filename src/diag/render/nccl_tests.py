@@ -1,6 +1,7 @@
 """What was measured between ranks in the columns of nccl-tests, for programs that read these.
 
-The mode is `free-running`, which is how nccl-tests time: calls queued one behind the other. Of a placement that was not
+The mode is `free-running`, which is how nccl-tests time (calls queued one behind the other), unless another alone was
+measured: the head says so. Of a placement that was not
 measured the columns say `N/A`. Verdict and findings follow as comments.
 """
 
@@ -14,7 +15,8 @@ from diag.render import Look
 from diag.report import Report
 from diag.text import in_one_line
 
-MODE = "free-running"
+MODES = ("free-running", "", "synchronised", "graph")
+"""Which mode is printed: the first of these that was measured."""
 TYPES = {"bf16": ("bfloat16", 2), "fp16": ("half", 2), "fp32": ("float", 4)}
 REDUCES = ("all_reduce", "reduce_scatter")
 PARTS = ("all_gather", "reduce_scatter", "all_to_all")
@@ -31,13 +33,14 @@ def render(report: Report, look: Look) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    told = [one for one in report.collectives if one.mode in (MODE, "")]
-    for op, group in groupby(told, key=lambda one: one.op):
-        rows = list(group)
+    for op, group in groupby(report.collectives, key=lambda one: one.op):
+        every = list(group)
+        mode = min({one.mode for one in every}, key=MODES.index)
+        rows = [one for one in every if one.mode == mode]
         first = rows[0]
         world = f"ranks: {first.ranks} nodes: {first.nodes} backend: {first.backend}"
         yield f"# Collective test starting: {op}_perf"
-        yield f"# diag {report.tool} mode: {MODE} {world}"
+        yield f"# diag {report.tool} mode: {mode or MODES[0]} {world}"
         yield f"# device: {first.device} library: {first.library} {first.library_version}"
         yield "#"
         yield f"#{'':51}" + "".join(f"{place:^31}" for place in PLACES)

@@ -41,6 +41,7 @@ class Row(NamedTuple):
     text: str
     style: str = ""
     text_style: str = ""
+    wraps: bool = True
 
 
 def render(report: Report, look: Look) -> str:
@@ -67,7 +68,7 @@ def _rows(report: Report) -> Iterator[Row]:
     for verdict in report.versions if report.command != "comm" else ():
         yield Row("", "")
         yield from _versions(verdict, report, words)
-    yield from (Row("", line) for line in table(report.collectives, words))
+    yield from (Row("", line, wraps=False) for line in table(report.collectives, words))
     yield from _machine(report, words)
     yield Row("", "")
     yield from _defects(report, words)
@@ -185,7 +186,8 @@ def _painted(rows: list[Row], look: Look) -> str:
     console = Console(file=sink, width=width, force_terminal=look.colour, no_color=not look.colour, highlight=False)
     for row in rows:
         indent = min(_columns(row.head), width // 2)
-        lines = Text(row.text, row.text_style).wrap(console, max(20, width - indent)) or [Text("")]
+        text = Text(row.text, row.text_style)
+        lines = (text.wrap(console, max(20, width - indent)) if row.wraps else [text]) or [Text("")]
         for number, line in enumerate(lines):
             head = Text(row.head, row.style) if number == 0 else Text(" " * indent)
             line.rstrip()
