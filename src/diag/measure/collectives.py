@@ -280,6 +280,7 @@ def measured(world: World, document: dict[str, Any]) -> None:
     distributed.all_reduce(world.torch.zeros(2, device=world.device))
     world.synchronise()
     world.progress.leave()
+    world.progress.at("between the first call and the others")
     loaded = libraries(tuple(request.get("libraries", ())), request.get("versions", "") if world.rank == 0 else "")
     for one, found in zip(document["ranks"], world.all("libraries", loaded)):
         one["libraries"] = found
