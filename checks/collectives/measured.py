@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
+from math import isfinite
 from typing import Any
 
 from diag.api import (
@@ -79,7 +81,8 @@ def collectives(capture: Capture) -> Iterator[Fact]:
     yield from _trouble(capture, document)
     yield from _libraries(capture, document)
     for one in document.get("results", ()):
-        yield from _result(capture, document, one)
+        if all(map(isfinite, (one.get("median") or 0.0, one.get("interval90") or 0.0, *chain(*one["blocks"])))):
+            yield from _result(capture, document, one)
     yield from _refusals(capture, document)
 
 

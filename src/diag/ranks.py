@@ -14,9 +14,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from diag.errors import DiagError
+from diag.text import cut
 
 PORTS = range(20_000, 30_000)
 """Ports below those that Linux gives to outgoing connections."""
+MOST, DIGITS, SHOWN = 65_535, 8, 40
+"""The most that any of these numbers can be, a port or a rank."""
 HERE = "127.0.0.1"
 NODES = re.compile(r"([\w.-]+)(?:\[(\w+))?")
 """The first host of a list such as `gpu[01-04,07],login1`."""
@@ -94,8 +97,8 @@ def _rank(launcher: Launcher, environment: Mapping[str, str], rank: int, size: i
 
 def _number(environment: Mapping[str, str], name: str) -> int:
     value = environment[name]
-    if not (value.isascii() and value.isdigit()):
-        raise DiagError(f"{name} is {value!r}, not a number")
+    if not (value.isascii() and value.isdigit() and len(value) <= DIGITS and int(value) <= MOST):
+        raise DiagError(f"{name} is {cut(value, SHOWN)!r}, not a number up to {MOST}")
     return int(value)
 
 

@@ -329,7 +329,8 @@ def test_one_rank_alone_is_not_measured():
         (("--sizes", "4KiB:1KiB"), "smaller than"),
         (("--sizes", "1KiB:2KiB:1"), "FROM:TO"),
         (("--batch", "0", "--model", "/"), "/config.json"),
-        (("--compare", os.devnull), "no measurement"),
+        (("--compare", os.devnull), "not a file"),
+        (("--compare", __file__), "no measurement"),
         (("--ranks", "0"), "0 is not in the range"),
     ],
 )

@@ -118,6 +118,7 @@ def batches(text: str) -> list[int]:
 def _hidden_size(path: Path, loaded: Loaded) -> int:
     """The width of a model, from its `config.json` or the folder that holds it."""
     path = path / "config.json" if path.is_dir() else path
+    _regular("--model", path)
     try:
         with path.open("rb") as file:
             text = decode(file.read(CONFIG_CAP))
@@ -127,6 +128,12 @@ def _hidden_size(path: Path, loaded: Loaded) -> int:
     if not shape or not shape.hidden_size:
         raise DiagError(f"--model {path}: it states no hidden size")
     return shape.hidden_size
+
+
+def _regular(option: str, path: Path) -> None:
+    """Refuse what would be waited for, or has no end."""
+    if path.exists() and not path.is_file():
+        raise DiagError(f"{option} {path}: it is not a file")
 
 
 def earlier(path: Path, bounds: Bounds) -> str:
@@ -145,6 +152,7 @@ def earlier(path: Path, bounds: Bounds) -> str:
 
 def _reported(path: Path) -> list[object] | None:
     """The measurements in a report in JSON, None where it is none."""
+    _regular("--compare", path)
     try:
         with path.open("rb") as file:
             content = file.read(EARLIER_CAP)

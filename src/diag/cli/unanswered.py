@@ -92,7 +92,7 @@ def unmeasured(
     told = any(
         one.findings and one.severity == "error" and one.check.startswith("collectives/") for one in examination.results
     )
-    if not facts.first(Collective) and not told:
+    if not (facts.first(Collective) or told or reasons):
         untold = [one.reason for one in facts.all(Unavailable) if Collective.__name__ in one.tells]
         troubles = [one.reason for one in facts.all(CollectiveTrouble)]
         why = "; ".join(troubles or untold) or "?"

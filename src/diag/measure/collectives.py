@@ -131,7 +131,8 @@ def main() -> None:
             importlib.import_module(name)
         progress.at("choosing device and backend")
         if request.get("ask"):
-            print(json.dumps(ANSWERS[request["ask"]](torch, request)), flush=True)
+            answer = ANSWERS[request["ask"]](torch, request)
+            print(json.dumps({"schema": "diag/collectives-answer/1", **answer}), flush=True)
         else:
             took_part(World(torch, request, progress))
     except Exception as error:
@@ -194,7 +195,6 @@ def here(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     asked = range(count) if request["ask"] == "memory" else ()
     memory = [guarded(partial(memory_of, module, index), None) for index in asked]
     return {
-        "schema": "diag/collectives-here/1",
         "device": device,
         "backend": backend,
         "devices": count,

@@ -130,7 +130,12 @@ def main() -> None:
     states, stalled = watched(ray, hands, request["patience"])
     told = answered(ray, hands[0].told.remote(), "")
     document = json.loads(told) if told else {}
-    print(json.dumps({**document, "size": len(hands), "states": states, "stalled": stalled}), flush=True)
+    print(
+        json.dumps(
+            {**document, "schema": "diag/collectives/1", "size": len(hands), "states": states, "stalled": stalled}
+        ),
+        flush=True,
+    )
     for hand in hands:
         answered(ray, hand.stop.remote(), None)
     ray.shutdown()
