@@ -108,8 +108,9 @@ class Keeper:
                 trouble = self._watched(children)
                 states = self._states(children)
                 if trouble and trouble.kind != "stopped":
-                    states = self._exchanged(states)
+                    # Of what others tell of ranks elsewhere the process ids are another host's.
                     pids = [one.pid for one in states if one.pid and not one.ended]
+                    states = self._exchanged(states)
                     leftovers.of(children.pids.values())
                     seen = tuple(looked_at(pids, time.monotonic() + TOOLS)) if trouble.kind == "stalled" else ()
             document = self._document(children.outcomes, states)
@@ -133,7 +134,7 @@ class Keeper:
     def _watched(self, children: Children) -> Trouble | None:
         """Wait until all have ended, or until something is wrong."""
         since, last = time.monotonic(), list[Seen]()
-        while children.pids:
+        while True:
             children.turn(TURN)
             if any(one.error.startswith(STOPPED) for one in children.outcomes.values()):
                 return Trouble("stopped", STOPPED)
@@ -142,13 +143,14 @@ class Keeper:
                 while children.pids and time.monotonic() < end:
                     children.turn(TURN)
                 return Trouble("died", "")
+            if not children.pids:
+                return None
             states = [_noted(note, rank.rank) for rank, note in zip(self.ranks, self.notes, strict=True)]
             if states != last:
                 since, last = time.monotonic(), states
             still = time.monotonic() - since
             if still > self.patience and (still > START * self.patience or not self._may_be_slow(states, children)):
                 return Trouble("stalled", f"nothing moved for {still:.0f} s", seconds=round(still, 1))
-        return None
 
     def _may_be_slow(self, states: Sequence[Seen], children: Children) -> bool:
         """Whether they may be about something that takes long, and none is stopped."""
