@@ -15,7 +15,7 @@ STATE = r"state (?P<state>[A-Z])"
 CPU = r"cpu (?P<cpu>[0-9]{1,6}) %"
 PROCESS = expression(
     rf"^\W*process (?P<pid>[0-9]{{1,9}}) {NAME}, parent [0-9]{{1,9}}, {STATE}, "
-    rf"threads (?P<threads>[0-9]{{1,6}}), {CPU}: (?P<command>.{{0,400}})"
+    rf"threads (?P<threads>[0-9]{{1,6}}), {CPU}(?: \([0-9]{{1,6}} % in the kernel\))?: (?P<command>.{{0,400}})"
 )
 THREAD = expression(
     rf"^\W*thread (?P<thread>[0-9]{{1,9}}) {NAME}, {STATE}, {CPU}(?:, waits in (?P<waits>[\w.]{{1,80}}))?"

@@ -30,13 +30,14 @@ TTY_WAITS = ("n_tty_read", "wait_woken", "tty_read")
 
 
 class Task(NamedTuple):
-    """A process or a thread at one moment; `ticks` of processor time it has used."""
+    """A process or a thread at one moment; `ticks` of processor time it has used, `system` of them in the kernel."""
 
     pid: int
     name: str
     state: str
     parent: int
     ticks: int
+    system: int
     threads: int
 
 
@@ -94,16 +95,17 @@ def _told(pid: int, seconds: float, earlier: dict[int, Task]) -> str:
     if not (task := _task(f"/proc/{pid}/stat")):
         return ""
     now = _tasks(pid)
-    used = {tid: _share(one, earlier.get(tid), seconds) for tid, one in now.items()}
+    used = {tid: _share(one.ticks, earlier[tid].ticks, seconds) for tid, one in now.items() if tid in earlier}
+    system = sum(_share(one.system, earlier[tid].system, seconds) for tid, one in now.items() if tid in earlier)
     # Whoever waits in the kernel may hold what the kernel needs to read a command line.
     stuck = any(one.state == "D" for one in now.values())
     command = "" if stuck else " ".join(_text(f"/proc/{pid}/cmdline").replace("\0", " ").split())[:WORDS]
     head = (
         f"process {pid} ({task.name}), parent {task.parent}, state {task.state}, threads {task.threads}, "
-        f"cpu {sum(used.values()):.0f} %: {command or '[' + task.name + ']'}\n"
+        f"cpu {sum(used.values()):.0f} % ({system:.0f} % in the kernel): {command or '[' + task.name + ']'}\n"
     )
-    busy = [tid for tid in now if tid != pid and (now[tid].state in BUSY or used[tid] >= MUCH)]
-    return head + "".join(_thread(pid, now[tid], used[tid]) for tid in (pid, *busy[:THREADS]) if tid in now)
+    busy = [tid for tid in now if tid != pid and (now[tid].state in BUSY or used.get(tid, 0.0) >= MUCH)]
+    return head + "".join(_thread(pid, now[tid], used.get(tid, 0.0)) for tid in (pid, *busy[:THREADS]) if tid in now)
 
 
 def _thread(pid: int, task: Task, used: float) -> str:
@@ -115,9 +117,9 @@ def _thread(pid: int, task: Task, used: float) -> str:
     return f"  thread {task.pid} ({task.name}), state {task.state}, cpu {used:.0f} %{where}\n{below}"
 
 
-def _share(now: Task, earlier: Task | None, seconds: float) -> float:
-    """Percent of one processor."""
-    return (now.ticks - earlier.ticks) / HERTZ / seconds * 100 if earlier else 0.0
+def _share(now: int, earlier: int, seconds: float) -> float:
+    """Percent of one processor, from ticks."""
+    return (now - earlier) / HERTZ / seconds * 100
 
 
 def _tasks(pid: int) -> dict[int, Task]:
@@ -142,7 +144,8 @@ def _task(path: str) -> Task | None:
     if len(fields) < 18:
         return None
     pid, _, name = head.partition(" (")
-    return Task(int(pid), name, fields[0], int(fields[1]), int(fields[11]) + int(fields[12]), int(fields[17]))
+    user, system = int(fields[11]), int(fields[12])
+    return Task(int(pid), name, fields[0], int(fields[1]), user + system, system, int(fields[17]))
 
 
 def _text(path: str) -> str:
