@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import signal
 import struct
@@ -119,7 +120,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     import ray
 
-    ray.init(address=request["ray"], log_to_driver=False, logging_level="ERROR", configure_logging=False)
+    ray.init(address=request["ray"], log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     hands = placed(ray, request)
     address, port = ray.get(hands[0].address.remote(), timeout=ANSWER)
     for rank, hand in enumerate(hands):
