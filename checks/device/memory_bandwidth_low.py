@@ -122,7 +122,7 @@ def memory_bandwidth_low(facts: Facts) -> Iterator[Answer]:
                     "least": round(expected.least),
                 },
                 confidence="medium",
-                evidence=(Evidence.of(one), Evidence.of(expected.row)),
+                evidence=(Evidence.of(one),),
                 source=expected.row.source,
                 checked=expected.row.checked,
             )

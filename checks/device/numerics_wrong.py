@@ -70,12 +70,12 @@ SPOILT = """\
     words={
         "en": {
             "title": "A device computes or copies wrongly",
-            "summary": "{device} ({name}): {what.en}",
+            "summary": "{device} ({name}) errs: {what.en}",
             "cause": "The device, its memory or its link is faulty, or the library that computes was not built for it.",
         },
         "zh": {
             "title": "设备计算或复制结果错误",
-            "summary": "{device}（{name}）：{what.zh}",
+            "summary": "{device}（{name}）出错：{what.zh}",
             "cause": "设备、显存或链路有故障，或计算库不是为该设备构建的。",
         },
     },

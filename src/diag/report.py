@@ -16,22 +16,7 @@ from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.check import Check, filled
-from diag.facts import (
-    Collective,
-    DeviceMeasure,
-    DeviceMemory,
-    DeviceTest,
-    Fact,
-    Facts,
-    HostLink,
-    MatrixProduct,
-    MatrixVerdict,
-    Platform,
-    Reference,
-    Sighting,
-    Text,
-    Vendor,
-)
+from diag.facts import Collective, Fact, Facts, MatrixVerdict, Platform, Reference, Sighting, Text, Vendor
 from diag.finding import (
     CONFIDENCES,
     SEVERITIES,
@@ -190,17 +175,6 @@ class Report(Struct, frozen=True, kw_only=True):
     def collectives(self) -> list[Collective]:
         """What was measured between ranks."""
         return convert(self.facts.get("Collective", []), list[Collective])
-
-    @property
-    def tested(self) -> list[DeviceTest]:
-        """What became of the self-test of each device."""
-        return convert(self.facts.get("DeviceTest", []), list[DeviceTest])
-
-    @property
-    def measures(self) -> list[DeviceMeasure]:
-        """What was measured of single devices."""
-        kinds = (DeviceMemory, HostLink, MatrixProduct)
-        return [one for kind in kinds for one in convert(self.facts.get(kind.__name__, []), list[kind])]  # type: ignore[valid-type]
 
     def count(self, status: Status) -> int:
         """How many results have this status, those of each machine by themselves."""

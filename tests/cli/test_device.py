@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from diag.cli.opening import live_host
+from diag.cli.options import Live
+
 DEVICE = (sys.executable, "-c", "from diag.cli import main; main()", "device")
 PLUGINS = Path(__file__).with_name("plugins")
 HERE = pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="no torch in this environment")
@@ -82,6 +85,12 @@ def test_memory_that_is_free_after_a_kill_is_told(faulty):
     told = {one["device"]: one for one in faulty["facts"]["DeviceTest"]}
     assert "after_bytes" in told["cuda:2"]
     assert told["cuda:0"].get("after_bytes") is None
+
+
+@pytest.mark.parametrize(("level", "taken"), [("quick", False), ("", False), ("deep", True)])
+def test_no_device_is_used_for_long_unless_asked(level, taken):
+    live = Live(**{level: True}) if level else Live()
+    assert ("deep" in live_host(live, None).costs) is taken
 
 
 @HERE

@@ -35,7 +35,7 @@ def render(report: Report, template: Path) -> str:
 def _tables(report: Report) -> str:
     """What was measured, as the tables of the terminal."""
     words = WORDS[report.language]
-    lines = (*table(report.collectives, words), *devices.table(report.tested, report.measures, words))
+    lines = (*table(report.collectives, words), *devices.table(report, words))
     return "\n".join(lines)
 
 

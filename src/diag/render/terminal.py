@@ -69,7 +69,7 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row("", "")
         yield from _versions(verdict, report, words)
     yield from (Row("", line, wraps=False) for line in table(report.collectives, words))
-    yield from (Row("", line, wraps=False) for line in devices.table(report.tested, report.measures, words))
+    yield from (Row("", line, wraps=False) for line in devices.table(report, words))
     yield from _machine(report, words)
     yield Row("", "")
     yield from _defects(report, words)
