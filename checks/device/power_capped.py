@@ -61,7 +61,7 @@ FULL = """\
         ),
     ),
     sources=(REASONS,),
-    explains=("collectives/ranks-uneven",),
+    explains=("collectives/ranks-uneven", "device/matrix-product-slow", "device/slower-than-sisters"),
     fires=(CAPPED,),
     silent=(FULL,),
 )

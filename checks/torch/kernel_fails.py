@@ -65,6 +65,7 @@ TAKEN = expression(r"(?i)out of memory|busy or unavailable")
         ),
     ),
     sources=("https://github.com/pytorch/pytorch/issues/110153",),
+    explains=("device/self-test-fails",),
     fires=(FUNCTION, CRASH),
     silent=(TRIED,),
 )

@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 
 from diag.capture import Capture
 from diag.errors import DiagError
-from diag.probe import COSTS, Cost, Probe, Request
+from diag.probe import MEASURING, USUAL, Cost, Probe, Request
 from diag.redact import Known
 from diag.report import SourceKind
 from diag.sources import MEASURE, ONCE, child_of, stages
@@ -65,7 +65,7 @@ class Inside:
     runtime: str
     container: str
     python: str = "python3"
-    costs: tuple[Cost, ...] = COSTS
+    costs: tuple[Cost, ...] = USUAL
     deadline: float | None = None
     now: Callable[[], str] = lambda: ""
     kind: SourceKind = "live"
@@ -83,14 +83,14 @@ class Inside:
     def captures(self, probes: Sequence[Probe]) -> Iterator[Capture]:
         """All but the active ones in one go, then these one by one and stage by stage."""
         wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
-        passive = [probe for probe in wanted if probe.cost != "active"]
+        passive = [probe for probe in wanted if probe.cost not in MEASURING]
         steps = [_step(probe) for probe in passive]
         for probe, told in zip(passive, self._taken(steps), strict=True):
             yield self._capture(probe.key, probe, told)
         for probe in wanted:
             if probe.ranks:
                 yield Capture.of(probe.key, "", kind=probe.kind, error=WITHIN)
-            elif probe.cost == "active":
+            elif probe.cost in MEASURING:
                 yield from stages(probe, self._stage)
 
     def _stage(self, key: str, probe: Probe, request: Request) -> Capture:

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Read = Callable[[Capture], Iterable[Fact]]
-Cost = Literal["passive", "import", "active"]
-COSTS: tuple[Cost, ...] = ("passive", "import", "active")
+Cost = Literal["passive", "import", "active", "deep"]
+COSTS: tuple[Cost, ...] = ("passive", "import", "active", "deep")
+USUAL = COSTS[:3]
+"""Without what uses each device for a while."""
+MEASURING: tuple[Cost, ...] = ("active", "deep")
+"""What is taken one at a time."""
 
 
 @dataclass(frozen=True)

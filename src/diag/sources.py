@@ -9,7 +9,7 @@ import json
 import os
 import tarfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from diag import text, world
 from diag.capture import Body, Capture, InFile
 from diag.errors import DiagError
 from diag.finding import Broken
-from diag.probe import COSTS, Cost, Probe, Request
+from diag.probe import MEASURING, USUAL, Cost, Probe, Request
 from diag.ranks import Rank
 from diag.reading import Bound, Kept, Until, pieces
 from diag.redact import NOTHING_KNOWN, Known
@@ -66,17 +66,18 @@ class LiveHost:
     """This machine. `python` is the interpreter examined, `own` the one diag runs in; `deadline` is monotonic time.
 
     `between` is what is asked of ranks that measure together, `rank` this process's own where a launcher made it one,
-    `ray` the address of the cluster that is to place them.
+    `ray` the address of the cluster that is to place them. `arguments` are further ones of the children of probes.
     """
 
     python: str
     own: str
-    costs: tuple[Cost, ...] = COSTS
+    costs: tuple[Cost, ...] = USUAL
     deadline: float | None = None
     now: Callable[[], str] = lambda: ""
     between: world.Asked = world.BRIEF
     rank: Rank | None = None
     ray: str = ""
+    arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kind: SourceKind = "live"
     name: str = field(default_factory=lambda: os.uname().nodename)
     known: Known = field(default_factory=lambda: _known(os.environ))
@@ -87,7 +88,7 @@ class LiveHost:
         The commands run from the first capture on, a file's, whatever the caller does before it asks for the next.
         """
         wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
-        runs = list(self._runs(probe for probe in wanted if not probe.path and probe.cost != "active"))
+        runs = list(self._runs(probe for probe in wanted if not probe.path and probe.cost not in MEASURING))
         with Children([command for _, command in runs], deadline=self.deadline) as children:
             yield from (self._file(probe) for probe in wanted if probe.path)
             outcomes = children.wait()
@@ -98,7 +99,7 @@ class LiveHost:
         for probe in wanted:
             if probe.ranks:
                 yield from world.measured(probe.key, self.between, self.place(probe))
-            elif probe.cost == "active":
+            elif probe.cost in MEASURING:
                 yield from stages(probe, self._stage)
 
     def place(self, probe: Probe) -> world.Place:
@@ -163,7 +164,7 @@ class LiveHost:
         return Capture.of(probe.key, text.decode(content), **facts)
 
     def _stage(self, key: str, probe: Probe, request: Request) -> Capture:
-        command = self._command(probe, request.arguments)
+        command = self._command(probe, (*request.arguments, *self.arguments.get(probe.key, ())))
         return self._capture(key, probe, command, run([command], deadline=self.deadline)[0])
 
 

@@ -68,9 +68,16 @@ def test_a_long_file_is_cut_and_one_without_an_end_comes_to_one(tmp_path):
 
 
 def test_probes_run_by_what_they_cost():
-    costs = [probe(cost, command=("true",), cost=cost) for cost in ("passive", "import", "active")]
+    costs = [probe(cost, command=("true",), cost=cost) for cost in ("passive", "import", "active", "deep")]
     assert [one.key for one in take(*costs, costs=("passive",))] == ["passive"]
     assert [one.key for one in take(*costs)] == ["passive", "import", "active"]
+    assert [one.key for one in take(*costs, costs=("passive", "deep"))] == ["passive", "deep"]
+
+
+def test_a_child_is_given_further_arguments(tmp_path):
+    (tmp_path / "child.py").write_text("import sys; print(sys.argv[1:])")
+    one = probe("x", measure=str(tmp_path / "child.py"), arguments=("a",), cost="active")
+    assert take(one, arguments={"x": ("b",), "y": ("c",)})[0].content == "['a', 'b']\n"
 
 
 def test_a_staged_probe_asks_on_until_it_is_done(tmp_path):

@@ -22,6 +22,7 @@ from diag.cli.options import (
     Bounds,
     Comm,
     Content,
+    Device,
     Live,
     Output,
     Told,
@@ -115,6 +116,20 @@ def comm(comm: Comm, output: Output, content: Content, bounds: Bounds) -> int:
     from diag.cli import comm as command
 
     return command.run(comm, output=output, content=content, bounds=bounds)
+
+
+@app.command()
+@grouped(device=Device, output=Output, content=Content, bounds=Bounds)
+def device(device: Device, output: Output, content: Content, bounds: Bounds) -> int:
+    """Test each device of this host: numerics, memory, links to the host, matrix products.
+
+    Each is asked in a process of its own, so one that hangs or crashes is named. Results are verified against the
+    host's, and the numbers compared with what is known of the model and with the other devices. GB/s are 10^9 bytes a
+    second. Exit code: 4 where there is no accelerator; --device cpu measures the host.
+    """
+    from diag.cli import device as command
+
+    return command.run(device, output=output, content=content, bounds=bounds)
 
 
 @app.command()

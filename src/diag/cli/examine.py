@@ -62,8 +62,9 @@ FREE = ("facts", "values")
 
 DOING = {"live": "examining this host", "run": ""}
 """What is said meanwhile; nothing where a command writes to the same terminal."""
-EXPLAIN, RUN, COMM = "explain", "run", "comm"
-COLLECTIVES = "collectives/"
+EXPLAIN, RUN, COMM, DEVICE = "explain", "run", "comm", "device"
+SUBJECTS = {COMM: "collectives/", DEVICE: "device/"}
+"""Commands that measure, and how the rules begin that are about what they measure."""
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -104,8 +105,8 @@ def run(asked: Question, *, output: Output, content: Content, bounds: Bounds, li
     def choose(loaded: Loaded) -> list[Check]:
         known_waivers(decided.waive, loaded.checks)
         chosen = selected(loaded.checks.values(), bounds, decided)
-        if asked.command == COMM and not (bounds.select or decided.select):
-            return [one for one in chosen if about_collectives(one)]
+        if asked.command in SUBJECTS and not (bounds.select or decided.select):
+            return [one for one in chosen if concerns(one, SUBJECTS[asked.command])]
         return chosen
 
     try:
@@ -160,8 +161,8 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
         failed = [one.origin for one in examination.facts.all(Text) if ERROR in one.kinds]
         rest = None if caused(found) else unexplained(examination.captures, failed, gate.text if gate else str)
         incomplete = uncaused(found.opened, examination, rest, words)
-    elif asked.command == COMM:
-        incomplete = unmeasured(found.opened, examination, checks, words)
+    elif asked.command in SUBJECTS:
+        incomplete = unmeasured(examination, checks, SUBJECTS[asked.command], words)
     else:
         incomplete = unanswered(found.opened, examination, checks, words)
     judged = Judged(
@@ -184,9 +185,9 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
     return leaving(report, gate)
 
 
-def about_collectives(check: Check) -> bool:
-    """Whether a rule is about collectives, or about what explains a fault of theirs."""
-    return any(one.startswith(COLLECTIVES) for one in (check.id, *check.explains))
+def concerns(check: Check, subject: str) -> bool:
+    """Whether a rule is about what a command measures, or about what explains a fault of it."""
+    return any(one.startswith(subject) for one in (check.id, *check.explains))
 
 
 def caused(found: Examined) -> bool:

@@ -25,7 +25,7 @@ from diag.errors import DiagError, TimeUp
 from diag.facts import CollectiveEarlier, Component, Expected, Fact, LaunchCommand
 from diag.learn import learn
 from diag.plugins import Loaded, Shelf
-from diag.probe import COSTS
+from diag.probe import COSTS, USUAL
 from diag.reading import Kept
 from diag.sources import LiveHost
 from diag.text import decode, printable
@@ -135,7 +135,7 @@ def live_host(live: Live, deadline: float | None) -> sources.Source:
     """This host, or a container of it, as far as the level allows to look at it."""
     if live.quick and live.deep:
         raise DiagError("--quick and --deep exclude each other")
-    costs = COSTS[:1] if live.quick else COSTS
+    costs = COSTS[:1] if live.quick else COSTS if live.deep else USUAL
     if live.container:
         from diag import inside
 

@@ -108,12 +108,25 @@ class Comm(Struct, frozen=True, kw_only=True):
     python: str | None
 
 
+class Device(Struct, frozen=True, kw_only=True):
+    """Which devices are tested, and for how long; see the help of `diag device`."""
+
+    device: tuple[str, ...]
+    budget: float
+    patience: float
+    imports: tuple[str, ...]
+    python: str | None
+
+
 PYTHON = click.option(
     "--python",
     callback=told,
     metavar="PATH",
     help="The interpreter to examine, where torch and the engine live. Without it: diag's own if it has torch, "
     "else that of the active environment, else python3.",
+)
+IMPORTS = click.option(
+    "--import", "imports", multiple=True, callback=told, metavar="MODULE", help="A plug-in of torch to import."
 )
 ROOT = click.option("--root", callback=place, multiple=True, metavar="DIR", help="A further root: checks, kb, reports.")
 TIMEOUT = click.option(
@@ -243,12 +256,26 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
             "--batch", default="1,8,256", show_default=True, callback=told, help="With --model: tokens in a step."
         ),
         click.option("--compare", callback=place, metavar="FILE", help="An earlier report, or a text with its table."),
-        click.option(
-            "--import", "imports", multiple=True, callback=told, metavar="MODULE", help="A plug-in of torch to import."
-        ),
+        IMPORTS,
         click.option(
             "--ray", envvar="RAY_ADDRESS", default="", metavar="ADDRESS", help="Let this Ray cluster place the ranks."
         ),
+        PYTHON,
+    ),
+    Device: (
+        click.option(
+            "--device",
+            multiple=True,
+            default=("auto",),
+            callback=told,
+            metavar="NAME",
+            help="As torch calls it: cuda, cuda:1, xpu, npu, cpu (repeatable); without it every accelerator.",
+        ),
+        click.option("--budget", type=float, callback=bound, default=6.0, help="Seconds of measuring for each."),
+        click.option(
+            "--patience", type=float, callback=bound, default=60.0, help="Seconds for which nothing may move."
+        ),
+        IMPORTS,
         PYTHON,
     ),
     Live: (

@@ -15,10 +15,14 @@ from diag.facts import (
     CollectiveEarlier,
     CollectiveTrouble,
     CommandEnd,
+    DeviceMemory,
     DeviceTrial,
     EngineState,
     Expected,
+    Fact,
     Facts,
+    HostLink,
+    MatrixProduct,
     Python,
     Reading,
     Reference,
@@ -39,6 +43,11 @@ ERROR = "error"
 NO_TORCH = "No module named 'torch'"
 BUS = ("pci", "node")
 """What tells of a device although no driver answers for it."""
+MEASURED: Mapping[str, tuple[tuple[type[Fact], ...], str]] = {
+    "collectives/": ((Collective,), "not measured"),
+    "device/": ((DeviceMemory, HostLink, MatrixProduct), "not tested"),
+}
+"""Of what a command measures: the facts that tell it, and the words where none does."""
 Words = Mapping[str, str]
 
 
@@ -82,21 +91,20 @@ def uncaused(
     return reasons
 
 
-def unmeasured(
-    opened: Sequence[sources.Source], examination: Examination, checks: Mapping[str, Check], words: Words
-) -> list[str]:
-    """Why nothing was measured between ranks, empty where something was or a finding says why not."""
+def unmeasured(examination: Examination, checks: Mapping[str, Check], subject: str, words: Words) -> list[str]:
+    """Why nothing was measured of what a command is about, empty where something was or a finding says why not."""
+    kinds, said = MEASURED[subject]
     ended = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
     reasons = [words["time bound"].format(stopped=", ".join(ended))] if ended else []
     facts = examination.facts
     told = any(
-        one.findings and one.severity == "error" and one.check.startswith("collectives/") for one in examination.results
+        one.findings and one.severity == "error" and one.check.startswith(subject) for one in examination.results
     )
-    if not (facts.first(Collective) or told or reasons):
-        untold = [one.reason for one in facts.all(Unavailable) if Collective.__name__ in one.tells]
+    if not (any(facts.first(kind) for kind in kinds) or told or reasons):
+        untold = [one.reason for one in facts.all(Unavailable) if kinds[0].__name__ in one.tells]
         troubles = [one.reason for one in facts.all(CollectiveTrouble)]
         why = "; ".join(troubles or untold) or "?"
-        reasons.append(words["not measured"].format(why=f"{why} {words['no torch']}" if NO_TORCH in why else why))
+        reasons.append(words[said].format(why=f"{why} {words['no torch']}" if NO_TORCH in why else why))
     for result in examination.results:
         if result.status == "skip" and result.reason and CollectiveEarlier in checks[result.check].needs:
             reasons += [result.reason] if facts.first(CollectiveEarlier) and facts.first(Collective) else []

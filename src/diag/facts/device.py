@@ -9,7 +9,9 @@ from typing import Literal
 from msgspec.structs import replace
 
 from diag.facts.base import Fact, Passing
+from diag.facts.reference import Reference
 
+Direction = Literal["to-device", "from-device"]
 SeenBy = Literal["tool", "torch", "pci", "node", "asked", ""]
 
 
@@ -201,3 +203,77 @@ class MemoryBandwidth(Passing, frozen=True, kw_only=True):
     gbps: float
     bytes: int
     seconds: float
+
+
+class DeviceTest(Passing, frozen=True, kw_only=True):
+    """What became of a device's self-test: `device` as torch calls it (`cuda:0`), with its name and address on the bus.
+
+    `error` says how the test ended where not by itself (`killed by SIGSEGV`), `phase` what it was about then. `done`
+    counts the steps that were done, `untold` are those that raised, each with what was said. `free_bytes` is its free
+    memory at the start, `after_bytes` that after the test was killed.
+    """
+
+    device: str
+    name: str = ""
+    address: str = ""
+    memory_bytes: int | None = None
+    phase: str = ""
+    error: str = ""
+    done: int = 0
+    untold: tuple[str, ...] = ()
+    seconds: float | None = None
+    free_bytes: int | None = None
+    after_bytes: int | None = None
+
+
+class DeviceMeasure(Passing, frozen=True, kw_only=True):
+    """A step of a self-test: `value` by the median of its calls, `best` by the fastest; none may be wrong.
+
+    GB/s are 10^9 bytes per second, TFLOPS 10^12 operations. Others that use the device only slow it: `best` is what it
+    can at least.
+    """
+
+    device: str
+    name: str = ""
+    value: float
+    best: float
+    seconds: float
+    samples: int | None = None
+    correct: bool | None = None
+
+
+class DeviceMemory(DeviceMeasure, frozen=True, kw_only=True):
+    """The memory of a device in GB/s, bytes read and written both counted, as makers do; by `copy` or `kernel`."""
+
+    how: str
+    bytes: int
+
+
+class HostLink(DeviceMeasure, frozen=True, kw_only=True):
+    """The way between host and device in GB/s: its direction, and whether from or into pinned memory."""
+
+    direction: Direction
+    pinned: bool
+    bytes: int
+
+
+class MatrixProduct(DeviceMeasure, frozen=True, kw_only=True):
+    """A product of matrices of `size` by `size` in TFLOPS; of a verified one `wrong` elements are not the host's."""
+
+    dtype: str
+    size: int
+    wrong: int = 0
+
+
+class DeviceBaseline(Reference, frozen=True, kw_only=True):
+    """What a model of device reaches: `measure` is `memory`, `host-link` (GB/s), or the type of a product (TFLOPS).
+
+    `standing` says who stands for it: somebody's threshold in production (`pass`), or one measurement (`measured`).
+    """
+
+    vendor: str
+    device: str
+    measure: Literal["memory", "host-link", "bf16", "fp16", "fp32"]
+    value: float
+    standing: Literal["pass", "measured"]
+    note: str = ""

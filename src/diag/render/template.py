@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jinja2
 
+from diag.render import devices
 from diag.render.collectives import table
 from diag.render.words import WORDS, follows, judged, repeated, waiver
 from diag.report import Report
@@ -27,8 +28,15 @@ def render(report: Report, template: Path) -> str:
         waiver=waiver,
         follows=follows,
         repeated=repeated,
-        table="\n".join(table(report.collectives, WORDS[report.language])),
+        table=_tables(report),
     )
+
+
+def _tables(report: Report) -> str:
+    """What was measured, as the tables of the terminal."""
+    words = WORDS[report.language]
+    lines = (*table(report.collectives, words), *devices.table(report, words))
+    return "\n".join(lines)
 
 
 @cache

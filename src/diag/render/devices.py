@@ -1,0 +1,48 @@
+"""What each device did in its self-test, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import convert
+
+from diag.facts import DeviceMeasure, DeviceMemory, DeviceTest, F, HostLink, MatrixProduct
+from diag.facts.device import Direction
+from diag.render.collectives import aligned, figure
+from diag.report import Report
+
+LINKS: dict[str, tuple[Direction, bool]] = {
+    "H2D": ("to-device", True),
+    "D2H": ("from-device", True),
+    "H2D pageable": ("to-device", False),
+    "D2H pageable": ("from-device", False),
+}
+TYPES = ("bf16", "fp16", "fp32")
+HEAD = ("device", "", "memory", *LINKS, *TYPES, "")
+LEFT = (True, True, *(False,) * (len(HEAD) - 3), True)
+
+
+def table(report: Report, words: Mapping[str, str]) -> Iterator[str]:
+    """The lines of the table, a device a line: medians, of its memory the faster way."""
+    kinds = (DeviceMemory, HostLink, MatrixProduct)
+    told: list[DeviceMeasure] = [one for kind in kinds for one in _facts(report, kind)]
+    tests = _facts(report, DeviceTest)
+    rows = [_row(test, [one for one in told if one.device == test.device], words) for test in tests]
+    if rows:
+        yield ""
+        yield words["tested"]
+        yield from aligned([HEAD, *rows], LEFT)
+
+
+def _facts(report: Report, kind: type[F]) -> list[F]:
+    return convert(report.facts.get(kind.__name__, []), list[kind])  # type: ignore[valid-type]
+
+
+def _row(test: DeviceTest, told: list[DeviceMeasure], words: Mapping[str, str]) -> tuple[str, ...]:
+    memory = max((one.value for one in told if isinstance(one, DeviceMemory)), default=None)
+    links = {(one.direction, one.pinned): one.value for one in told if isinstance(one, HostLink)}
+    products = {one.dtype: one.value for one in told if isinstance(one, MatrixProduct)}
+    notes = [words["wrong"] if any(one.correct is False for one in told) else ""]
+    notes.append(words["ended"].format(error=test.error, phase=test.phase) if test.error else "")
+    figures = (memory, *(links.get(one) for one in LINKS.values()), *(products.get(one) for one in TYPES))
+    return (test.device, test.name, *map(figure, figures), ", ".join(filter(None, notes)))
