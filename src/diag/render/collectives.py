@@ -29,7 +29,7 @@ def table(measured: Iterable[Collective], words: Mapping[str, str]) -> Iterator[
         if len(rows) > SHOWN:
             yield words["more rows"].format(count=len(rows) - SHOWN)
         # The largest are what thresholds are about.
-        yield from _aligned([HEAD, *(_row(one, words) for one in rows[-SHOWN:])])
+        yield from aligned([HEAD, *(_row(one, words) for one in rows[-SHOWN:])], LEFT)
 
 
 def _world(one: Collective) -> tuple[object, ...]:
@@ -56,7 +56,7 @@ def _row(one: Collective, words: Mapping[str, str]) -> tuple[str, ...]:
         words["others"].format(share=f"{one.foreign_cpu:.0%}") if (one.foreign_cpu or 0) > FOREIGN else "",
     ]
     figures = (typical, share, latency.min, latency.p95, one.algbw_gbps, one.busbw_gbps)
-    return (one.op, one.mode, size(one.bytes), *map(_figure, figures), place, ", ".join(filter(None, notes)))
+    return (one.op, one.mode, size(one.bytes), *map(figure, figures), place, ", ".join(filter(None, notes)))
 
 
 FOREIGN = 0.05
@@ -71,7 +71,8 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
-def _figure(value: float | str | None) -> str:
+def figure(value: float | str | None) -> str:
+    """A number in three digits, nothing where there is none."""
     if value is None or isinstance(value, str):
         return value or ""
     if value < LEAST:
@@ -79,9 +80,10 @@ def _figure(value: float | str | None) -> str:
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    used = [place for place in range(len(HEAD)) if any(row[place] for row in rows[1:])]
+def aligned(rows: Sequence[Sequence[str]], left: Sequence[bool]) -> Iterator[str]:
+    """The lines of a table without its empty columns; the first row is its head, and those columns are `left` ones."""
+    used = [place for place in range(len(rows[0])) if any(row[place] for row in rows[1:])]
     widths = {place: max(len(row[place]) for row in rows) for place in used}
     for row in rows:
-        cells = (row[place].ljust(widths[place]) if LEFT[place] else row[place].rjust(widths[place]) for place in used)
+        cells = (row[place].ljust(widths[place]) if left[place] else row[place].rjust(widths[place]) for place in used)
         yield ("  " + "  ".join(cells)).rstrip()

@@ -9,6 +9,7 @@ from pathlib import Path
 import jinja2
 
 from diag.render.collectives import table
+from diag.render.decode import decoded
 from diag.render.words import WORDS, follows, judged, repeated, waiver
 from diag.report import Report
 from diag.text import plain
@@ -20,14 +21,15 @@ ADDRESS = re.compile(r"https?://[\w./:?=&%#~+@,()-]{1,500}")
 
 def render(report: Report, template: Path) -> str:
     """The report through one template; HTML is escaped, other formats use the filters below."""
+    words = WORDS[report.language]
     return _compiled(template).render(
         report=report,
-        words=WORDS[report.language],
+        words=words,
         judged=judged(report),
         waiver=waiver,
         follows=follows,
         repeated=repeated,
-        table="\n".join(table(report.collectives, WORDS[report.language])),
+        table="\n".join((*table(report.collectives, words), *decoded(report, words))),
     )
 
 

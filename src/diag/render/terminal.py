@@ -11,6 +11,7 @@ from typing import NamedTuple
 from diag.facts import MatrixVerdict
 from diag.render import Look
 from diag.render.collectives import table
+from diag.render.decode import decoded
 from diag.render.words import WORDS, counted, follows, judged, repeated, waiver
 from diag.report import Report, ReportedFinding
 from diag.text import in_one_line
@@ -69,6 +70,7 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row("", "")
         yield from _versions(verdict, report, words)
     yield from (Row("", line, wraps=False) for line in table(report.collectives, words))
+    yield from (Row("", line, wraps=False) for line in decoded(report, words))
     yield from _machine(report, words)
     yield Row("", "")
     yield from _defects(report, words)
