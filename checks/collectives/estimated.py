@@ -28,7 +28,6 @@ from diag.api import (
     Fact,
     Facts,
     LaunchArguments,
-    MemoryBandwidth,
     ModelShape,
     Package,
     Platform,
@@ -45,7 +44,6 @@ from diag.api import (
 
 MODES = ("graph", "free-running", "", "synchronised")
 """The nearest first to how an engine calls: captured, queued, and one after the other."""
-GATHERS = ("gather", "all_gather")
 WIDTHS = {"": 2, "bfloat16": 2, "float16": 2, "half": 2, "float32": 4, "float": 4}
 """Bytes of an element by the word for its type."""
 QUANTIZED = {"fp8": 1}
@@ -53,9 +51,7 @@ QUANTIZED = {"fp8": 1}
 BATCHES = (1, 256)
 LIMITS = ("max-num-seqs", "max-running-requests")
 """Flags that say how many requests run at once."""
-COPIED = 2
-"""What memory reads while it copies, a byte read and one written: reading alone is about that much faster."""
-HOST = ("host", "cpu")
+HOST = "cpu"
 DIGITS = 7
 
 
@@ -82,10 +78,9 @@ class Timed(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a device reads its memory with and who says so, and how much there is of it."""
+    """What a device reads its memory with, and how much there is of it."""
 
     gbps: float | None = None
-    origin: Literal["", "table", "measured"] = ""
     bytes: float | None = None
 
 
@@ -137,7 +132,7 @@ def _short(value: float) -> float:
 @deduction(
     needs=(Collective, ModelShape),
     uses=(
-        *(Accelerator, ComponentName, DecodeWish, DeviceModel, LaunchArguments, MemoryBandwidth, Package, Platform),
+        *(Accelerator, ComponentName, DecodeWish, DeviceModel, LaunchArguments, Package, Platform),
         Vendor,
     ),
     tells=(DecodeStep,),
@@ -147,7 +142,7 @@ def decode_steps(facts: Facts) -> Iterator[Fact]:
     measured, asked = _by_ranks(facts, "all_reduce"), _asked(facts)
     if asked is None or not measured:
         return
-    gathers = {ranks: one for op in GATHERS for ranks, one in _by_ranks(facts, op).items()}
+    gathers = _by_ranks(facts, "all_gather")
     for ranks in sorted({*RIVALS, *measured, asked.planned or 1}):
         between = min((one for one in measured if one >= ranks), default=None)
         if between is None:
@@ -220,16 +215,13 @@ def _estimated(shape: ModelShape) -> float | None:
 
 
 def _memory(facts: Facts, one: Collective) -> Memory:
-    """The memory of the devices that were measured, as measured, else as their maker states it."""
-    if one.device in HOST:
+    """The memory of the devices that were measured, as their maker states it."""
+    if one.device == HOST:
         return Memory()
     model = measured_model(facts, one)
     held = min((device.memory_mib * 2**20 for device in facts.devices() if device.memory_mib), default=None)
     held = held or (model.memory_gb * 1e9 if model and model.memory_gb else None)
-    copies = [each.gbps for each in facts.all(MemoryBandwidth) if not each.subject.startswith(HOST)]
-    if copies:
-        return Memory(COPIED * min(copies), "measured", held)
-    return Memory(model.bandwidth_gbps, "table", held) if model and model.bandwidth_gbps else Memory(bytes=held)
+    return Memory(model.bandwidth_gbps if model else None, held)
 
 
 def _told(found: Step, timed: Timed, asked: Asked, memory: Memory, *, chosen: bool) -> DecodeStep:
@@ -256,7 +248,6 @@ def _told(found: Step, timed: Timed, asked: Asked, memory: Memory, *, chosen: bo
         noisy=timed.noisy,
         device=first.device,
         bandwidth_gbps=memory.gbps,
-        bandwidth_from=memory.origin,
         weights_bytes=weights,
         weights_from=asked.weights_from,
         fits_one=weights <= memory.bytes if weights and memory.bytes else None,
