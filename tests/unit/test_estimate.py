@@ -14,7 +14,19 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from told import LOADED, examined
 
-from diag.api import FEW, CollectiveModel, Curve, Decoder, DecodeStep, Step, bus_factor, dense_weights, share, step
+from diag.api import (
+    FEW,
+    CollectiveModel,
+    Curve,
+    Decoder,
+    DecodeStep,
+    DecodeWish,
+    Step,
+    bus_factor,
+    dense_weights,
+    share,
+    step,
+)
 from diag.render import render
 from diag.report import Judged, Source, assemble
 
@@ -323,3 +335,10 @@ def test_wrong_results_tell_no_time():
     for one in wrong["results"]:
         one["correct"] = False
     assert told(wrong, SHAPE).all(CollectiveModel) == told(wrong, SHAPE).all(DecodeStep) == ()
+
+
+def test_a_wish_that_makes_no_sense_is_left_out():
+    strange = {"batches": [0, -1, "x", None, 1e300, 4], "weights_bytes": "all", "width": -2, "steps": [7, [1], [8, 0]]}
+    done = examined(json.dumps(WISH | strange))
+    (wish,) = done.facts.all(DecodeWish)
+    assert (done.broken, wish.batches, wish.weights_bytes, wish.width, wish.steps) == ((), (4,), None, None, ())
