@@ -34,7 +34,7 @@ from diag.api import (
 )
 
 REACHED = 0.6
-"""The least share of the maker's bandwidth that devices reach when they read weights."""
+"""The share of the maker's bandwidth that a device is trusted to read weights with: diag's own proposal."""
 
 WISHED = """\
 {"hidden_size": 5120, "num_hidden_layers": 64, "architectures": ["Qwen3_5ForCausalLM"]}
