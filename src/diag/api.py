@@ -7,6 +7,8 @@ from msgspec.structs import replace
 from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
+from diag.estimate.curve import Curve
+from diag.estimate.decode import FEW, RIVALS, Decoder, Step, dense_weights, share, step
 from diag.facts import *  # noqa: F403
 from diag.facts.parts import Part, asked_words, parts_named
 from diag.facts.words import WORD
@@ -17,10 +19,14 @@ from diag.text import Line, cut, expression
 from diag.versions import at_least, canonical, count, local, minor, numbers, public, same, satisfies, within
 
 __all__ = [
+    "FEW",
+    "RIVALS",
     "WORD",
     "Answer",
     "Capture",
     "Check",
+    "Curve",
+    "Decoder",
     "Deduction",
     "Evidence",
     "Finding",
@@ -32,6 +38,7 @@ __all__ = [
     "Remedy",
     "Request",
     "Shell",
+    "Step",
     "Undecided",
     "Words",
     "asked_words",
@@ -41,6 +48,7 @@ __all__ = [
     "count",
     "cut",
     "deduction",
+    "dense_weights",
     "expression",
     "local",
     "minor",
@@ -52,7 +60,9 @@ __all__ = [
     "replace",
     "same",
     "satisfies",
+    "share",
     "spelled",
+    "step",
     "within",
 ]
 __all__ += facts.__all__

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from diag.capture import Capture
 from diag.check import Check, filled
-from diag.facts import Collective, Fact, Facts, MatrixVerdict, Platform, Reference, Sighting, Text, Vendor
+from diag.facts import Collective, F, Fact, Facts, MatrixVerdict, Platform, Reference, Sighting, Text, Vendor
 from diag.finding import (
     CONFIDENCES,
     SEVERITIES,
@@ -169,12 +169,16 @@ class Report(Struct, frozen=True, kw_only=True):
     @property
     def versions(self) -> list[MatrixVerdict]:
         """The verdicts on the versions of each machine."""
-        return convert(self.facts.get("MatrixVerdict", []), list[MatrixVerdict])
+        return self.told(MatrixVerdict)
 
     @property
     def collectives(self) -> list[Collective]:
         """What was measured between ranks."""
-        return convert(self.facts.get("Collective", []), list[Collective])
+        return self.told(Collective)
+
+    def told(self, kind: type[F]) -> list[F]:
+        """Every fact of a kind."""
+        return convert(self.facts.get(kind.__name__, []), list[kind])  # type: ignore[valid-type]
 
     def count(self, status: Status) -> int:
         """How many results have this status, those of each machine by themselves."""

@@ -23,6 +23,7 @@ COMM = (sys.executable, "-c", "from diag.cli import main; main()", "comm")
 BRIEF = ("--sizes", "1KiB,64KiB", "--budget", "2", "--backend", "gloo", "--format", "json")
 LONG = (*BRIEF[:2], "--budget", "120", *BRIEF[4:], "--patience", "4")
 PLUGINS = Path(__file__).with_name("plugins")
+SHAPE = Path(__file__).parents[1] / "captures/model/qwen3-8b.txt"
 MARK = "DIAG_TEST_MARK"
 SHARED = Path("/dev/shm")
 
@@ -131,8 +132,11 @@ def test_the_table_of_nccl_tests_is_read_back(tmp_path):
 def test_sizes_are_those_of_a_model(tmp_path):
     shape = {"architectures": ["LlamaForCausalLM"], "hidden_size": 5120, "num_hidden_layers": 64, "vocab_size": 152064}
     (tmp_path / "config.json").write_text(json.dumps(shape))
-    report, _ = measured("--model", str(tmp_path), "--batch", "1,256", *BRIEF[2:])
+    report, _ = measured("--model", str(tmp_path), "--batch", "1,256", "--step", "256:900ms", *BRIEF[2:])
     assert {one["bytes"] for one in results(report)} == {10240, 2621440}
+    steps = {one["batch"]: one for one in report["facts"]["DecodeStep"]}
+    assert {(one["calls"], one["basis"]) for one in steps.values()} == {(129, "measured")}
+    assert steps[256]["measured_share"] == pytest.approx(steps[256]["comm_ms"] / 900, rel=1e-4)
 
 
 def test_a_backend_that_adds_wrong_is_caught_at_every_size():
@@ -331,6 +335,9 @@ def test_one_rank_alone_is_not_measured():
         (("--batch", "0", "--model", "/"), "/config.json"),
         (("--compare", os.devnull), "not a file"),
         (("--compare", __file__), "no measurement"),
+        (("--step", "256:52.8"), "--model FILE"),
+        (("--weights-bytes", "31e9"), "--model FILE"),
+        (("--model", str(SHAPE), "--step", "256"), "TOKENS:MS"),
         (("--ranks", "0"), "0 is not in the range"),
     ],
 )

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from json import dumps
 from pathlib import Path
@@ -21,10 +22,9 @@ from diag.cli.place import target_python
 from diag.errors import DiagError
 from diag.facts import Collective, ModelShape
 from diag.learn import learn
-from diag.plugins import Loaded
 from diag.probe import Cost
 from diag.report import Report
-from diag.sources import LiveHost, Source
+from diag.sources import Asked, LiveHost, Source
 from diag.text import decode, printable
 
 COSTS: tuple[Cost, ...] = ("passive", "active")
@@ -35,6 +35,7 @@ LARGEST = 64 * 2**30
 STEP = 2
 DTYPES = {"fp32": 4, "bf16": 2, "fp16": 2}
 """Bytes of an element."""
+MEASURED = re.compile(r"([1-9]\d{0,6}):(\d{1,7}(?:\.\d{1,6})?)(?:ms)?")
 CONFIG_CAP = 2**22
 EARLIER_CAP = 2**28
 
@@ -46,14 +47,23 @@ def run(asked: Comm, *, output: Output, content: Content, bounds: Bounds) -> int
     rank = ranks.launched(os.environ)
     if rank and asked.ranks not in (None, rank.size):
         raise DiagError(f"--ranks {asked.ranks}: {rank.launcher} started {rank.size}")
+    _without_model(asked)
     deadline = deadline_of(bounds)
-    wanted = _wanted(asked, bounds)
+    model = Model.of(asked, bounds) if asked.model else None
+    wanted = _wanted(asked, model)
     host = LiveHost(target_python(asked.python), sys.executable, COSTS, deadline, now, wanted, rank, asked.ray)
     if rank and rank.rank:
         return _joined(host, bounds)
     texts = {"earlier": earlier(asked.compare, bounds)} if asked.compare else {}
-    question = examine.Question(command=examine.COMM, opened=(host,), texts=texts)
+    opened = (host, model.told(asked)) if model else (host,)
+    question = examine.Question(command=examine.COMM, opened=opened, texts=texts)
     return examine.run(question, output=output, content=content, bounds=bounds, live=Live())
+
+
+def _without_model(asked: Comm) -> None:
+    for name, given in (("--weights-bytes", asked.weights_bytes), ("--step", asked.step)):
+        if given and not asked.model:
+            raise DiagError(f"{name} is about a model: --model FILE")
 
 
 def _joined(host: LiveHost, bounds: Bounds) -> int:
@@ -64,15 +74,53 @@ def _joined(host: LiveHost, bounds: Bounds) -> int:
     return 0
 
 
-def _wanted(asked: Comm, bounds: Bounds) -> world.Asked:
+def _wanted(asked: Comm, model: Model | None) -> world.Asked:
     """What the options ask of the ranks."""
-    sizes = sizes_of(asked.sizes)
-    if asked.model:
-        loaded = load(bounds)
-        hidden = _hidden_size(asked.model, loaded)
-        sizes = tuple(batch * hidden * DTYPES[asked.dtype] for batch in batches(asked.batch))
+    sizes = model.sizes(asked) if model else sizes_of(asked.sizes)
     given = {name: getattr(asked, name) for name in ("ranks", "device", "backend", "dtype", "budget", "patience")}
     return world.Asked(**given, ops=asked.op, sizes=sizes, modes=asked.mode, imports=asked.imports, bare=True)
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model whose decode steps are asked about: the text of its `config.json`, and its hidden size."""
+
+    text: str
+    hidden: int
+
+    @classmethod
+    def of(cls, asked: Comm, bounds: Bounds) -> Model:
+        """Read it, from the file or the folder that holds it."""
+        path = asked.model or Path()
+        path = path / "config.json" if path.is_dir() else path
+        _regular("--model", path)
+        try:
+            with path.open("rb") as file:
+                text = decode(file.read(CONFIG_CAP))
+        except OSError as error:
+            raise DiagError(f"--model {path}: {error.strerror or error}") from error
+        shape = learn([Capture.of(path.name, text, kind="text")], load(bounds)).facts.first(ModelShape)
+        if not shape or not shape.hidden_size:
+            raise DiagError(f"--model {path}: it states no hidden size")
+        return cls(text, shape.hidden_size)
+
+    def sizes(self, asked: Comm) -> tuple[int, ...]:
+        """Bytes that a decode step of each number of tokens sends at a time."""
+        return tuple(tokens * self.hidden * DTYPES[asked.dtype] for tokens in batches(asked.batch))
+
+    def told(self, asked: Comm) -> Asked:
+        """The model and what is asked about it, for the probes that know them."""
+        wish: dict[str, object] = {"schema": "diag/decode/1", "batches": batches(asked.batch)}
+        wish |= {"width": DTYPES[asked.dtype], "steps": list(map(_measured_step, asked.step))}
+        wish |= {"weights_bytes": asked.weights_bytes} if asked.weights_bytes else {}
+        return Asked({"model/config": self.text, "decode": json.encode(wish).decode()})
+
+
+def _measured_step(text: str) -> tuple[int, float]:
+    found = MEASURED.fullmatch(text)
+    if not found or not float(found[2]):
+        raise DiagError(f"--step {text}: it is not TOKENS:MS, such as 256:52.8")
+    return int(found[1]), float(found[2])
 
 
 def sizes_of(text: str) -> tuple[int, ...]:
@@ -113,21 +161,6 @@ def batches(text: str) -> list[int]:
     if not all(re.fullmatch(r"[1-9]\d{0,6}", one) for one in words):
         raise DiagError(f"--batch {text}: it is not numbers such as 1,8,256")
     return [int(one) for one in words]
-
-
-def _hidden_size(path: Path, loaded: Loaded) -> int:
-    """The width of a model, from its `config.json` or the folder that holds it."""
-    path = path / "config.json" if path.is_dir() else path
-    _regular("--model", path)
-    try:
-        with path.open("rb") as file:
-            text = decode(file.read(CONFIG_CAP))
-    except OSError as error:
-        raise DiagError(f"--model {path}: {error.strerror or error}") from error
-    shape = learn([Capture.of(path.name, text, kind="text")], loaded).facts.first(ModelShape)
-    if not shape or not shape.hidden_size:
-        raise DiagError(f"--model {path}: it states no hidden size")
-    return shape.hidden_size
 
 
 def _regular(option: str, path: Path) -> None:

@@ -102,6 +102,8 @@ class Comm(Struct, frozen=True, kw_only=True):
     patience: float
     model: Path | None
     batch: str
+    weights_bytes: float | None
+    step: tuple[str, ...]
     compare: Path | None
     imports: tuple[str, ...]
     ray: str
@@ -253,7 +255,24 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         ),
         click.option("--model", callback=place, metavar="FILE|DIR", help="config.json: the sizes that a decode sends."),
         click.option(
-            "--batch", default="1,8,256", show_default=True, callback=told, help="With --model: tokens in a step."
+            "--batch",
+            default="1,4,16,64,256",
+            show_default=True,
+            callback=told,
+            help="With --model: tokens in a step.",
+        ),
+        click.option(
+            "--weights-bytes",
+            type=click.FloatRange(1, 2**60),
+            metavar="N",
+            help="With --model: the bytes of weights that a step reads, if not all of a dense model in its own type.",
+        ),
+        click.option(
+            "--step",
+            multiple=True,
+            callback=told,
+            metavar="TOKENS:MS",
+            help="With --model: a step that was measured, 256:52.8 (repeatable).",
         ),
         click.option("--compare", callback=place, metavar="FILE", help="An earlier report, or a text with its table."),
         IMPORTS,

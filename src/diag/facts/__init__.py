@@ -49,6 +49,7 @@ from diag.facts.device import (
     pci_address,
 )
 from diag.facts.engine import RAN, STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
+from diag.facts.estimates import CollectiveModel, DecodeStep, DecodeWish
 from diag.facts.host import (
     CacheFolder,
     Clock,
@@ -131,6 +132,7 @@ __all__ = [
     "Collective",
     "CollectiveBaseline",
     "CollectiveEarlier",
+    "CollectiveModel",
     "CollectiveRank",
     "CollectiveTrouble",
     "CollectiveWorld",
@@ -140,6 +142,8 @@ __all__ = [
     "Component",
     "ComponentName",
     "Container",
+    "DecodeStep",
+    "DecodeWish",
     "DeviceBaseline",
     "DeviceMeasure",
     "DeviceMemory",

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from diag.render import devices
-from diag.render.collectives import table
+from diag.render.tables import tables
 from diag.render.words import WORDS, follows, judged, repeated, waiver
 from diag.report import Report
 from diag.text import plain
@@ -21,22 +20,16 @@ ADDRESS = re.compile(r"https?://[\w./:?=&%#~+@,()-]{1,500}")
 
 def render(report: Report, template: Path) -> str:
     """The report through one template; HTML is escaped, other formats use the filters below."""
+    words = WORDS[report.language]
     return _compiled(template).render(
         report=report,
-        words=WORDS[report.language],
+        words=words,
         judged=judged(report),
         waiver=waiver,
         follows=follows,
         repeated=repeated,
-        table=_tables(report),
+        table="\n".join(tables(report, WORDS[report.language])),
     )
-
-
-def _tables(report: Report) -> str:
-    """What was measured, as the tables of the terminal."""
-    words = WORDS[report.language]
-    lines = (*table(report.collectives, words), *devices.table(report, words))
-    return "\n".join(lines)
 
 
 @cache

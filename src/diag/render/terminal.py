@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from diag.facts import MatrixVerdict
-from diag.render import Look, devices
-from diag.render.collectives import table
+from diag.render import Look
+from diag.render.tables import tables
 from diag.render.words import WORDS, counted, follows, judged, repeated, waiver
 from diag.report import Report, ReportedFinding
 from diag.text import in_one_line
@@ -68,8 +68,7 @@ def _rows(report: Report) -> Iterator[Row]:
     for verdict in report.versions if report.command not in ("comm", "device") else ():
         yield Row("", "")
         yield from _versions(verdict, report, words)
-    yield from (Row("", line, wraps=False) for line in table(report.collectives, words))
-    yield from (Row("", line, wraps=False) for line in devices.table(report, words))
+    yield from (Row("", line, wraps=False) for line in tables(report, words))
     yield from _machine(report, words)
     yield Row("", "")
     yield from _defects(report, words)

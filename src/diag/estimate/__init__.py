@@ -1,0 +1,1 @@
+"""What measurements mean: models of what was measured, from numbers to numbers. Knows no facts, runs nothing."""
