@@ -28,7 +28,7 @@ def render(report: Report, template: Path) -> str:
         waiver=waiver,
         follows=follows,
         repeated=repeated,
-        table="\n".join(tables(report, WORDS[report.language])),
+        table="\n".join(tables(report, words)),
     )
 
 
