@@ -95,7 +95,10 @@ def test_processes_are_told_with_their_states() -> None:
         told, members = sampled((process.pid,), 0.05), family(process.pid)
         for pid in reversed(members):
             os.kill(pid, signal.SIGKILL)
-    assert f"process {process.pid} (sh), parent {os.getpid()}, state T, threads 1, cpu 0 % (0 % in the kernel): sh -c" in told
+    assert (
+        f"process {process.pid} (sh), parent {os.getpid()}, state T, threads 1, cpu 0 % (0 % in the kernel): sh -c"
+        in told
+    )
 
 
 def test_stacks_of_python_are_read(loaded: plugins.Loaded) -> None:
