@@ -87,6 +87,12 @@ def test_memory_that_is_free_after_a_kill_is_told(faulty):
     assert told["cuda:0"].get("after_bytes") is None
 
 
+@pytest.mark.parametrize("name", ["cuda:x", "CUDA", "-1", "cuda:0,1"])
+def test_what_is_no_device_is_a_mistake(name):
+    done = subprocess.run((*DEVICE, f"--device={name}"), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
 @pytest.mark.parametrize(("level", "taken"), [("quick", False), ("", False), ("deep", True)])
 def test_no_device_is_used_for_long_unless_asked(level, taken):
     live = Live(**{level: True}) if level else Live()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from msgspec import json
@@ -9,11 +10,13 @@ from msgspec import json
 from diag.cli.opening import deadline_of, now
 from diag.cli.options import Bounds, Content, Device, Live, Output
 from diag.cli.place import target_python
+from diag.errors import DiagError
 from diag.probe import Cost
 from diag.sources import LiveHost
 
 COSTS: tuple[Cost, ...] = ("passive", "deep")
 """What it costs to look at what explains a bad number, and to measure."""
+NAME = re.compile(r"[a-z][a-z0-9_]{0,30}(:\d{1,3})?")
 PROBE = "device/self-test"
 LONGEST, SPARE = 840.0, 0.75
 """Seconds that all devices may take, and the share of a bound on the whole that is theirs."""
@@ -23,6 +26,8 @@ def run(asked: Device, *, output: Output, content: Content, bounds: Bounds) -> i
     """Test and report."""
     from diag.cli import examine
 
+    if strange := [one for one in asked.device if not NAME.fullmatch(one)]:
+        raise DiagError(f"--device {strange[0]!r}: it is not a name such as cuda, cuda:1 or cpu")
     request = {
         "devices": asked.device,
         "imports": asked.imports,

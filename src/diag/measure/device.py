@@ -29,8 +29,8 @@ DEFAULTS = {"devices": ["auto"], "imports": [], "budget": 6.0, "patience": 60.0,
 """The request: devices as torch names them, seconds of measuring each, seconds without a sign of life, of all."""
 SHARES = 7
 """Steps that share the seconds of a device: two of its memory, two for its link both ways, three of products."""
-MEMORY, LINK = 2**30, 2**28
-"""Bytes of a buffer: beyond any cache of a device, and long enough for a link to come to speed."""
+MEMORY, LINK = 2**29, 2**28
+"""Bytes of a buffer: beyond any cache of a device (256 MiB are known), and enough for a link to come to speed."""
 PART = 8
 """The part of the free memory, of the device and of the host, that a buffer may take."""
 SAMPLES, SAMPLES_LEAST = 200, 5
