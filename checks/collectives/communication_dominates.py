@@ -1,18 +1,16 @@
 """The ranks of a model spend most of a decode step in waiting for each other's data.
 
 ## What it finds
-Calls that take more than six tenths of a decode step,
-on as many tensor-parallel ranks as a launch asks for, else as were measured; against a measured step where one is
-given, else against the weights and calls of a step of a few tokens. The limits, three and six tenths, are diag's own
-proposal: nobody publishes any.
+Calls that take more than six tenths of a decode step that was measured, on as many tensor-parallel ranks as a launch
+asks for, else as were measured. The limit is diag's own proposal: nobody publishes any. Against a model's weights and
+calls alone nothing is warned of, since a healthy machine passes the limit there.
 
 ## Why it matters
 The devices idle meanwhile: more of them, or faster ones, change nothing, while faster calls or fewer ranks change all.
 
 ## What it cannot know
 How much of the calls an engine hides behind other work, and what its own kernels take: the times are those of the
-collective library in a loop, an upper bound where an engine replaces it. Against weights and calls alone the share is
-an upper bound as well, for a step does more.
+collective library in a loop, an upper bound where an engine replaces it.
 """
 
 from __future__ import annotations
@@ -46,15 +44,15 @@ A_THIRD = HEAD + '{"schema": "diag/decode/1", "batches": [256], "steps": [[256, 
     words={
         "en": {
             "title": "Most of a decode step is communication",
-            "summary": "{ranks} ranks: {calls} calls take {comm} of {step} ms of a decode step at batch {batch}, "
-            "{percent} % ({basis.en})",
+            "summary": "{ranks} ranks: {calls} calls take {comm} of {step} ms of a decode step measured at batch "
+            "{batch}, {percent} %",
             "cause": "Two calls a layer wait for all ranks, and here they outweigh what the ranks compute. The times "
             "are an upper bound where the engine has kernels of its own for them.",
         },
         "zh": {
             "title": "解码步的大部分时间用于通信",
-            "summary": "{ranks} 个 rank：批大小为 {batch} 的解码步共 {step} ms，其中 {calls} 次通信占 {comm} ms，即 "
-            "{percent} %（{basis.zh}）",
+            "summary": "{ranks} 个 rank：批大小为 {batch} 的实测解码步共 {step} ms，其中 {calls} 次通信占 {comm} ms，"
+            "即 {percent} %",
             "cause": "每层两次通信都要等待所有 rank，其开销已超过各 rank 的计算。"
             "若引擎使用自带的通信内核，此时间为上限。",
         },
@@ -63,8 +61,8 @@ A_THIRD = HEAD + '{"schema": "diag/decode/1", "batches": [256], "steps": [[256, 
         Remedy(
             key="fewer",
             title={
-                "en": "Divide each replica over fewer devices, where they hold it",
-                "zh": "在显存允许时，减少每个副本所用的设备数",
+                "en": "Serve more replicas on fewer devices each, where they hold it: more tokens in all, none sooner",
+                "zh": "在显存允许时，每副本使用更少设备并增加副本数：总吞吐更高，单个 token 不会更快",
             },
             commands=("vllm serve MODEL --tensor-parallel-size {fewer} --data-parallel-size 2",),
             safety="disruptive",
@@ -91,31 +89,28 @@ A_THIRD = HEAD + '{"schema": "diag/decode/1", "batches": [256], "steps": [[256, 
 )
 def communication_dominates(facts: Facts) -> Iterator[Answer]:
     """The largest share of each number of ranks that is chosen."""
-    judged = [one for one in facts.all(DecodeStep) if one.chosen and one.basis != "assumed" and one.told_share]
-    if not judged:
-        yield Undecided(reason="nothing tells what a decode step takes on as many ranks, nor of a measured one")
-    for ranks in dict.fromkeys(one.ranks for one in judged):
-        worst = max((one for one in judged if one.ranks == ranks), key=lambda one: one.told_share or 0.0)
-        if (worst.told_share or 0) > MOST:
+    told = [one for one in facts.all(DecodeStep) if one.chosen and one.basis != "assumed" and one.measured_share]
+    if not told:
+        yield Undecided(reason="no decode step that was measured is told for as many ranks (diag comm --step)")
+    for ranks in dict.fromkeys(one.ranks for one in told):
+        worst = max((one for one in told if one.ranks == ranks), key=lambda one: one.measured_share or 0.0)
+        if (worst.measured_share or 0) > MOST:
             yield _finding(worst)
 
 
 def _finding(one: DecodeStep) -> Finding:
-    given = one.measured_share is not None
     return Finding(
         subject=f"{one.ranks} ranks",
-        confidence="medium" if given else "low",
+        confidence="medium",
         values={
             "ranks": one.ranks,
             "batch": one.batch,
             "calls": one.calls,
             "bytes": one.bytes,
             "comm": f"{one.comm_ms:.1f}",
-            "step": f"{(one.measured_ms if given else one.step_ms) or 0:.1f}",
-            "percent": round(100 * (one.told_share or 0)),
+            "step": f"{one.measured_ms:.1f}",
+            "percent": round(100 * (one.measured_share or 0)),
             "fewer": max(1, one.ranks // 2),
-            "basis.en": "of a measured step" if given else "of weights and calls alone",
-            "basis.zh": "占实测步长" if given else "仅计权重读取与通信",
         },
         evidence=(Evidence.of(one),),
     )

@@ -1,10 +1,9 @@
 """The ranks of a model spend a good part of a decode step in waiting for each other's data.
 
 ## What it finds
-Calls that take from three to six tenths of a decode step,
-on as many tensor-parallel ranks as a launch asks for, else as were measured; against a measured step where one is
-given, else against the weights and calls of a step of a few tokens. The limits, three and six tenths, are diag's own
-proposal: nobody publishes any.
+Calls that take from three to six tenths of a decode step that was measured, or three tenths and more of the weights and
+calls of a step of a few tokens, on as many tensor-parallel ranks as a launch asks for, else as were measured. The
+limits are diag's own proposal: nobody publishes any.
 
 ## Why it matters
 It is what faster calls or fewer ranks could win at most; where it is more, `collectives/communication-dominates` says
@@ -35,6 +34,9 @@ HEAD = (
     '{"hidden_size": 5120, "num_hidden_layers": 64, "architectures": ["Qwen3_5ForCausalLM"]}\n'
 )
 A_THIRD = HEAD + '{"schema": "diag/decode/1", "batches": [256], "steps": [[256, 52.8]]}\n'
+OF_FEW_TOKENS = HEAD.replace("2621440", "10240") + (
+    '{"schema": "diag/decode/1", "batches": [1], "weights_bytes": 31000000000}\\n'
+)
 A_SIXTH = HEAD + '{"schema": "diag/decode/1", "batches": [256], "steps": [[256, 104.0]]}\n'
 DOMINATES = HEAD + '{"schema": "diag/decode/1", "batches": [256], "steps": [[256, 25.0]]}\n'
 
@@ -64,8 +66,8 @@ DOMINATES = HEAD + '{"schema": "diag/decode/1", "batches": [256], "steps": [[256
         Remedy(
             key="fewer",
             title={
-                "en": "Divide each replica over fewer devices, where they hold it",
-                "zh": "在显存允许时，减少每个副本所用的设备数",
+                "en": "Serve more replicas on fewer devices each, where they hold it: more tokens in all, none sooner",
+                "zh": "在显存允许时，每副本使用更少设备并增加副本数：总吞吐更高，单个 token 不会更快",
             },
             commands=("vllm serve MODEL --tensor-parallel-size {fewer} --data-parallel-size 2",),
             safety="disruptive",
@@ -87,17 +89,18 @@ DOMINATES = HEAD + '{"schema": "diag/decode/1", "batches": [256], "steps": [[256
         "https://github.com/ModelTC/LightLLM/pull/1405",
         "https://github.com/baidu/vLLM-Kunlun",
     ),
-    fires=(A_THIRD,),
+    fires=(A_THIRD, OF_FEW_TOKENS),
     silent=(A_SIXTH, DOMINATES),
 )
 def communication_heavy(facts: Facts) -> Iterator[Answer]:
-    """The largest share of each number of ranks that is chosen."""
-    judged = [one for one in facts.all(DecodeStep) if one.chosen and one.basis != "assumed" and one.told_share]
-    if not judged:
+    """The largest share of each number of ranks that is chosen, a measured one before the model's own."""
+    told = [one for one in facts.all(DecodeStep) if one.chosen and one.basis != "assumed" and one.told_share]
+    if not told:
         yield Undecided(reason="nothing tells what a decode step takes on as many ranks, nor of a measured one")
-    for ranks in dict.fromkeys(one.ranks for one in judged):
-        worst = max((one for one in judged if one.ranks == ranks), key=lambda one: one.told_share or 0.0)
-        if MUCH <= (worst.told_share or 0) <= MOST:
+    for ranks in dict.fromkeys(one.ranks for one in told):
+        own = [one for one in told if one.ranks == ranks]
+        worst = max([one for one in own if one.measured_share] or own, key=lambda one: one.told_share or 0.0)
+        if (worst.told_share or 0) >= MUCH and (worst.measured_share or 0) <= MOST:
             yield _finding(worst)
 
 

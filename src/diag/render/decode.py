@@ -44,7 +44,7 @@ def _steps(steps: Sequence[DecodeStep], words: Mapping[str, str]) -> Iterator[st
     if not divided:
         return
     first = divided[0]
-    yield from ("", words["steps"].format(calls=first.calls, mode=first.mode))
+    yield from ("", words["steps"].format(calls=first.calls, mode=f" ({first.mode})" if first.mode else ""))
     if first.weights_bytes:
         told = {"weights": f"{first.weights_bytes / 1e9:.3g}", "from": words[f"weights {first.weights_from}"]}
         yield words["weights"].format(**told)
