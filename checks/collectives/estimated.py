@@ -24,6 +24,7 @@ from diag.api import (
     Decoder,
     DecodeStep,
     DecodeWish,
+    DeviceMemory,
     DeviceModel,
     Fact,
     Facts,
@@ -33,6 +34,7 @@ from diag.api import (
     Platform,
     Step,
     Vendor,
+    best_memory,
     best_placed,
     bus_factor,
     deduction,
@@ -78,9 +80,10 @@ class Timed(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a device reads its memory with, and how much there is of it."""
+    """What the slowest device reads its memory with and who says so, and how much there is of it."""
 
     gbps: float | None = None
+    origin: Literal["", "table", "measured"] = ""
     bytes: float | None = None
 
 
@@ -132,7 +135,7 @@ def _short(value: float) -> float:
 @deduction(
     needs=(Collective, ModelShape),
     uses=(
-        *(Accelerator, ComponentName, DecodeWish, DeviceModel, LaunchArguments, Package, Platform),
+        *(Accelerator, ComponentName, DecodeWish, DeviceMemory, DeviceModel, LaunchArguments, Package, Platform),
         Vendor,
     ),
     tells=(DecodeStep,),
@@ -215,13 +218,16 @@ def _estimated(shape: ModelShape) -> float | None:
 
 
 def _memory(facts: Facts, one: Collective) -> Memory:
-    """The memory of the devices that were measured, as their maker states it."""
+    """The memory of the devices between which was measured: as a self-test found it, else as their maker states it."""
     if one.device == HOST:
         return Memory()
     model = measured_model(facts, one)
     held = min((device.memory_mib * 2**20 for device in facts.devices() if device.memory_mib), default=None)
     held = held or (model.memory_gb * 1e9 if model and model.memory_gb else None)
-    return Memory(model.bandwidth_gbps if model else None, held)
+    tested = [memory.best for memory in best_memory(facts) if memory.name == one.device]
+    if tested:
+        return Memory(min(tested), "measured", held)
+    return Memory(model.bandwidth_gbps, "table", held) if model and model.bandwidth_gbps else Memory(bytes=held)
 
 
 def _told(found: Step, timed: Timed, asked: Asked, memory: Memory, *, chosen: bool) -> DecodeStep:
@@ -248,6 +254,7 @@ def _told(found: Step, timed: Timed, asked: Asked, memory: Memory, *, chosen: bo
         noisy=timed.noisy,
         device=first.device,
         bandwidth_gbps=memory.gbps,
+        bandwidth_from=memory.origin,
         weights_bytes=weights,
         weights_from=asked.weights_from,
         fits_one=weights <= memory.bytes if weights and memory.bytes else None,

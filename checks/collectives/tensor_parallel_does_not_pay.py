@@ -10,9 +10,9 @@ once.
 
 ## What it cannot know
 What an engine's own kernels take: the times are those of the collective library in a loop, an upper bound where an
-engine replaces it. What a device really reads its memory with: below the maker's figure dividing pays
-earlier, which lowers the confidence. Whether the memory of one device holds the cache beside the weights.
-Prefill, and steps of many tokens: there the work is divided, too.
+engine replaces it. What a device really reads its memory with, unless `diag device` told it: below the
+maker's figure dividing pays earlier, which lowers the confidence. Whether the memory of one device holds the cache
+beside the weights. Prefill, and steps of many tokens: there the work is divided, too.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _why(facts: Facts) -> str:
 def _finding(one: DecodeStep) -> Finding:
     alone = (one.weights_ms or 0) * one.ranks
     # With less bandwidth reading takes longer on one device, and dividing it saves more.
-    doubtful = (alone - (one.weights_ms or 0)) / REACHED > one.comm_ms
+    doubtful = (alone - (one.weights_ms or 0)) / REACHED > one.comm_ms and one.bandwidth_from == "table"
     return Finding(
         subject=f"{one.ranks} ranks",
         confidence="low" if doubtful or one.weights_from == "estimated" else "medium",

@@ -303,6 +303,16 @@ def test_a_launch_chooses_ranks_and_batch():
     assert found[4, 64].basis == "assumed"
 
 
+def test_bandwidth_that_was_measured_is_taken_before_the_makers():
+    taken = {"seconds": 2**31 / 2e12, "fastest": 2**31 / 2e12, "samples": 9, "correct": True}
+    step = {"step": "memory by copy", "read": 2**30, "written": 2**30, **taken}
+    each = {"device": "cuda:0", "name": "P800", "memory_bytes": 2**36, "steps": [step], "phase": "done", "error": ""}
+    tested = {"schema": "diag/device/1", "devices": [each], "unseen": ""}
+    found = steps(document(SWEEP), SHAPE, WISH, tested)[8, 1]
+    assert (found.bandwidth_from, found.bandwidth_gbps) == ("measured", pytest.approx(2000, rel=1e-3))
+    assert found.weights_ms == pytest.approx(31e9 / 8 / 2e12 * 1e3, rel=1e-3)
+
+
 def test_of_ranks_on_the_host_no_device_is_told():
     found = steps(document(SWEEP, ranks=2, device="cpu"), SHAPE, WISH, more="GPU 0: NVIDIA H200")
     assert {one.bandwidth_gbps for one in found.values()} == {None}

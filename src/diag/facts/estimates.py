@@ -59,7 +59,7 @@ class DecodeStep(Passing, frozen=True, kw_only=True):
     `calls` of `bytes` bytes each take `call_us`, which is as `basis` says: of this very size, between two measured
     ones, beyond them, or (`assumed`) what it takes between `measured_ranks` others. `step_ms`, `share` (of the calls in
     it), `gain` (against one device) and `break_even_us` (what a call may take at most for that to be above 1) need the
-    bytes of the weights, of which `weights_from` says whose they are, and the bandwidth, which is its maker's.
+    bytes of the weights and the bandwidth; `weights_from` and `bandwidth_from` say whose these are.
     `measured_ms` is a step that was measured, `measured_share` the calls' part of that. `chosen`: it is as many ranks
     as a launch asks for, else as were measured. `limit`: what decides in a call. `noisy`: calls take at least that.
     """
@@ -86,6 +86,7 @@ class DecodeStep(Passing, frozen=True, kw_only=True):
     noisy: bool | None = None
     device: str = ""
     bandwidth_gbps: float | None = None
+    bandwidth_from: Literal["", "table", "measured"] = ""
     weights_bytes: float | None = None
     weights_from: Literal["", "given", "estimated"] = ""
     fits_one: bool | None = None

@@ -49,7 +49,8 @@ def _steps(steps: Sequence[DecodeStep], words: Mapping[str, str]) -> Iterator[st
         told = {"weights": f"{first.weights_bytes / 1e9:.3g}", "from": words[f"weights {first.weights_from}"]}
         yield words["weights"].format(**told)
     if first.bandwidth_gbps:
-        yield words["bandwidth"].format(gbps=f"{first.bandwidth_gbps:.0f}")
+        whose = words[f"bandwidth {first.bandwidth_from}"]
+        yield words["bandwidth"].format(**{"gbps": f"{first.bandwidth_gbps:.0f}", "from": whose})
     rows = sorted(steps, key=lambda one: (one.batch, one.ranks))
     yield from aligned([STEPS, *(_step(one, words) for one in rows[:SHOWN])], STEPS_LEFT)
     yield words["upper bound"]
