@@ -73,4 +73,3 @@ class Machine:
         hosts = [{self.hosts[rank] for rank in group} for group in step["groups"]]
         bad = [len(self.together) > 0 and self.together <= group for group in hosts]
         return {"seconds": [CALL * self.chance.uniform(1, 1.1) * (9 if one else 1) for one in bad]}
-

@@ -21,6 +21,7 @@ from diag.estimate.isolation import (
     Cell,
     Known,
     Line,
+    asked,
     bases,
     explained,
     inside,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     Blamed = tuple["Verdict", set[Pair]]
 
+Direction = Literal["", "both", "out", "in"]
 Kind = Literal["device", "late", "node", "nic", "host", "rail", "link", "wrong", "configuration", "noise", "healthy"]
 
 
@@ -54,7 +56,7 @@ class Verdict(NamedTuple):
     kind: Kind
     ranks: tuple[int, ...] = ()
     peers: tuple[int, ...] = ()
-    direction: str = ""
+    direction: Direction = ""
     bytes: int = 0
     seconds: float | None = None
     base: float | None = None
@@ -62,7 +64,10 @@ class Verdict(NamedTuple):
 
 
 def judged(known: Known, taken: Sequence[Step], dead: Iterable[Pair] = ()) -> list[Verdict]:
-    """What the steps say, the surest first; `dead` are pairs of which a message never arrived."""
+    """What the steps say, the surest first; nothing where they were ended before they could.
+
+    `dead` are pairs of which a message never arrived.
+    """
     cells = measured(taken)
     for pair in dead:
         cells[pair] = Cell([float("inf")] * 2, MORE, False)
@@ -70,7 +75,8 @@ def judged(known: Known, taken: Sequence[Step], dead: Iterable[Pair] = ()) -> li
     devices = {one.ranks for one in found if one.kind == "device"}
     found = [one for one in found if one.kind in ("device", "wrong") or one.ranks not in devices]
     told = [one for one in found if one.kind != "noise"]
-    return told or found[:1] or _together(known, taken) or [Verdict("healthy")]
+    found = told or found[:1] or _together(known, taken)
+    return found or ([] if asked(known, taken, cells) else [Verdict("healthy")])
 
 
 def _wrong(known: Known, cells: Cells) -> list[Verdict]:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     Step = dict[str, Any]
     Pair = tuple[int, int]
@@ -63,7 +63,7 @@ class Line(NamedTuple):
     """A row of the matrix (`out`), a column (`in`) or both of a rank; `whole` also to the ranks of its own host."""
 
     rank: int
-    direction: str
+    direction: Literal["both", "out", "in"]
     whole: bool
     pairs: set[Pair]
 
@@ -386,7 +386,7 @@ def _line(known: Known, cells: Cells, odd: set[Pair], rank: int, both: tuple[set
     for pairs, whole in ((both, True), (outer, False)):
         full = [len(one) > 1 and one <= odd and sum(cells[pair].passes for pair in one) >= MORE for one in pairs]
         if any(full):
-            direction = "both" if all(full) else "out" if full[0] else "in"
+            direction: Literal["both", "out", "in"] = "both" if all(full) else "out" if full[0] else "in"
             return Line(rank, direction, whole, set().union(*(one for one, is_ in zip(pairs, full) if is_)))
     return None
 
