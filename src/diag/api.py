@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
+from diag.estimate.blame import Verdict, judged, pairs_of
 from diag.estimate.curve import Curve
 from diag.estimate.decode import FEW, RIVALS, Decoder, Step, dense_weights, share, step
-from diag.estimate.blame import Verdict, judged
-from diag.estimate.isolation import Known, bases, inside, pairs_of
+from diag.estimate.isolation import Known, bases, inside
 from diag.estimate.isolation import measured as measured_pairs
 from diag.facts import *  # noqa: F403
 from diag.facts.parts import Part, asked_words, parts_named

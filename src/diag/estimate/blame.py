@@ -79,6 +79,11 @@ def judged(known: Known, taken: Sequence[Step], dead: Iterable[Pair] = ()) -> li
     return found or ([] if asked(known, taken, cells) else [Verdict("healthy")])
 
 
+def pairs_of(count: int) -> int:
+    """How many ordered pairs there are."""
+    return count * (count - 1)
+
+
 def _wrong(known: Known, cells: Cells) -> list[Verdict]:
     """Pairs whose data arrived changed, and what they have in common."""
     odd = {pair for pair, cell in cells.items() if cell.wrong}

@@ -114,11 +114,6 @@ def bases(known: Known, cells: Cells) -> dict[tuple[bool, int], float]:
     return {kind: sorted(seconds)[(len(seconds) - 1) // 4] for kind, seconds in told.items()}
 
 
-def pairs_of(count: int) -> int:
-    """How many ordered pairs there are."""
-    return count * (count - 1)
-
-
 def inside(known: Known, pair: Pair) -> bool:
     """Whether both are of one host."""
     return known.hosts[pair[0]] == known.hosts[pair[1]]

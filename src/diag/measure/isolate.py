@@ -24,6 +24,8 @@ REPEATS = 4
 CALLS = 24
 ALONE = 0.12
 """Seconds of work alone: longer than the period in which a control group gets its share of the processors."""
+QUIET = 0.1
+"""The share of the processors that others may use meanwhile."""
 CYCLE = 251
 """After how many elements the pattern of a message repeats: a prime, and exact in every type."""
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -36,8 +38,7 @@ SMALL_WIDTH = 64
 
 def isolated(world: Any, document: dict[str, Any], shown: Callable[[], None]) -> None:
     """Measure what the planner asks, until it has no question, the time is over, or a call raises."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    planner = runpy.run_path(os.path.join(folder, "estimate", "isolation.py"))
+    planner = program("..", "estimate", "isolation.py")
     hosts = world.agreed("isolate/hosts", [one["host"] for one in document["ranks"]])
     known = planner["Known"](tuple(hosts), LARGE.get(world.device, LARGE_DEVICE))
     taken: list[dict[str, Any]] = []
@@ -61,6 +62,11 @@ def isolated(world: Any, document: dict[str, Any], shown: Callable[[], None]) ->
         shown()
 
 
+def program(*path: str) -> dict[str, Any]:
+    """The names of a program beside this one."""
+    return runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), *path))
+
+
 def answered(world: Any, step: dict[str, Any], buffers: Buffers, hosts: list[str]) -> tuple[Any, str]:
     """This rank's part of a step, and what it raised."""
     try:
@@ -81,6 +87,7 @@ class Buffers:
         cycle = torch.arange(CYCLE, device=world.device).to(self.kind)
         self.pattern = cycle.repeat(length // CYCLE + 2)
         self.target = torch.zeros(length, dtype=self.kind, device=world.device)
+        self.ticks = program("sweep.py")["ticks"]
         self.short = torch.zeros(2, dtype=self.kind, device=world.device)
         side = WIDTH.get(world.device, WIDTH_DEVICE)
         self.matrix = torch.ones(side, side, device=world.device)
@@ -104,14 +111,17 @@ def alone(world: Any, step: dict[str, Any], buffers: Buffers, hosts: list[str]) 
 
 
 def worked(world: Any, buffers: Buffers) -> float:
-    """Seconds of the work, on average over its time."""
-    start, number = time.perf_counter(), 0
-    while time.perf_counter() < start + ALONE:
+    """Seconds of the work: on average where the host was quiet meanwhile, else the median, which a neighbour spares."""
+    before, seconds = buffers.ticks(), list[float]()
+    while sum(seconds) < ALONE:
+        start = time.perf_counter()
         buffers.matrix @ buffers.matrix
         buffers.target.copy_(buffers.message(0, len(buffers.target) * buffers.width))
         world.synchronise()
-        number += 1
-    return (time.perf_counter() - start) / number
+        seconds.append(time.perf_counter() - start)
+    wall, own, busy = (now - then for now, then in zip(buffers.ticks(), before))
+    quiet = busy - own < QUIET * wall * (os.cpu_count() or 1)
+    return sum(seconds) / len(seconds) if quiet else statistics.median(seconds)
 
 
 def chain(world: Any, step: dict[str, Any], buffers: Buffers, hosts: list[str]) -> float:

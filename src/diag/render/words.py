@@ -57,6 +57,8 @@ WORDS = {
         "broken": "broken",
         "open": "not answered",
         "between": "{ranks} ranks (nodes: {nodes}), {backend} {library} {version}, {dtype}, {device} ({tool})",
+        "pairs": "pairs, {size}: µs from source (row) to target (column) and a short answer back, the least of {passes} "
+        "passes (! slow, ? wrong)",
         "noisy": "noisy",
         "wrong": "WRONG",
         "others": "others used {share} of the processors",
@@ -155,6 +157,7 @@ WORDS = {
         "broken": "出错",
         "open": "未能回答",
         "between": "{ranks} 个 rank（节点数：{nodes}），{backend} {library} {version}，{dtype}，{device}（{tool}）",
+        "pairs": "配对，{size}：从源（行）到目标（列）并收到简短应答的 µs，取 {passes} 轮最小值（! 慢，? 数据错误）",
         "noisy": "不稳定",
         "wrong": "结果错误",
         "others": "其他进程占用处理器的 {share}",
