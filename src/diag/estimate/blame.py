@@ -16,6 +16,7 @@ from diag.estimate.isolation import (
     MORE,
     RAIL,
     RATIO,
+    RATIOS,
     SMALL,
     VOTES,
     Cell,
@@ -156,7 +157,7 @@ def _figured(known: Known, cells: Cells, blamed: Blamed) -> Verdict:
     verdict, pairs = blamed
     like = bases(known, cells)
     told = [
-        (seconds / like[inside(known, pair), place], seconds, place, pair)
+        (seconds / like[inside(known, pair), place] / RATIOS[place], seconds, place, pair)
         for pair in pairs
         for place, seconds in enumerate(cells[pair].least)
     ]
@@ -165,7 +166,9 @@ def _figured(known: Known, cells: Cells, blamed: Blamed) -> Verdict:
     _, seconds, _, pair = ratios[len(ratios) // 2]
     base = like[inside(known, pair), place]
     size = known.large if place else SMALL
-    return verdict._replace(bytes=size, seconds=None if seconds == float("inf") else seconds, base=base)
+    return verdict._replace(
+        bytes=size, seconds=None if seconds == float("inf") else seconds, base=base, threshold=RATIOS[place]
+    )
 
 
 def _late(taken: Sequence[Step]) -> list[Verdict]:

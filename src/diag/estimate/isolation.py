@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 RATIO = 1.6
 """How many times slower than its like a pair, a rank alone or a group must be."""
+RATIOS = (3.0, RATIO)
+"""That of pairs with small messages, whose time is that of wake-ups, and with large ones."""
 APART = 50e-6
 """Seconds that a pair must be slower besides; less is a wake-up of a processor."""
 MARGIN = 0.12
@@ -344,7 +346,7 @@ def slow_pairs(known: Known, cells: Cells) -> tuple[set[Pair], set[Pair]]:
     for pair, cell in cells.items():
         for place, seconds in enumerate(cell.least):
             base = like[inside(known, pair), place]
-            if seconds > RATIO * base and seconds - base > APART:
+            if seconds > RATIOS[place] * base and seconds - base > APART:
                 slow[place].add(pair)
     return slow
 

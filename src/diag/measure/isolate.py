@@ -19,7 +19,7 @@ from typing import Any
 LARGE = {"cpu": 2**20}
 LARGE_DEVICE = 32 * 2**20
 """Bytes of a large message."""
-REPEATS = 4
+REPEATS = 8
 """Exchanges of a pair, of which the first warms up."""
 CALLS = 24
 ALONE = 0.12

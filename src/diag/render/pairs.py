@@ -15,8 +15,8 @@ WIDEST = 16
 """Ranks up to which the matrix is shown."""
 SHOWN = 12
 """Pairs that are shown of a larger world."""
-SLOW = 1.6
-"""How many times slower than its like a pair is marked."""
+SLOW, SLOW_SMALL, SMALL = 1.6, 3.0, 64 * 2**10
+"""How many times slower than its like a pair is marked, and one with so few bytes."""
 
 
 def matrices(report: Report, words: Mapping[str, str]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _cell(one: CollectivePair) -> str:
     if one.us is None:
         return "-"
     figure = f"{one.us:.3g}" if one.us < 100 else f"{one.us:.0f}"
-    return figure + ("?" if one.wrong else "!" if _times(one) > SLOW else "")
+    return figure + ("?" if one.wrong else "!" if _times(one) > (SLOW if one.bytes > SMALL else SLOW_SMALL) else "")
 
 
 def _times(one: CollectivePair) -> float:

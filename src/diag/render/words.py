@@ -65,6 +65,8 @@ WORDS = {
         "more rows": "… {count} smaller ones are left out",
         "units": "µs of the slowest rank, GB/s",
         "no torch": "(--python PATH names the interpreter that has it)",
+        "more rows": "… and {count} more",
+        "not isolated": "the time was over before it was clear who is to blame: --budget gives more",
         "not measured": "nothing was measured between ranks: {why}",
         "not tested": "no device was tested: {why}",
         "tested": "Devices: GB/s of memory (bytes read and written) and of links to the host (pinned, pageable), "
@@ -164,6 +166,8 @@ WORDS = {
         "more rows": "…… 省略 {count} 个较小的",
         "units": "最慢 rank 的 µs，GB/s",
         "no torch": "（用 --python PATH 指定装有它的解释器）",
+        "more rows": "…… 另有 {count} 行",
+        "not isolated": "时间用尽，尚未定位到责任方：用 --budget 延长",
         "not measured": "rank 之间未测得任何结果：{why}",
         "not tested": "没有测试任何设备：{why}",
         "tested": "设备：显存带宽（读写合计）与主机链路带宽（锁页、可分页），单位 GB/s；矩阵乘，单位 TFLOPS",
