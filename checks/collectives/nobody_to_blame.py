@@ -50,10 +50,14 @@ def matrix(large: tuple[int, ...]) -> str:
     words={
         "en": {
             "title": "Something is slow, and no single rank or link is to blame",
-            "summary": "{what.en}",
-            "cause": "{cause.en}",
+            "summary": "nobody is accused: {what.en}",
+            "cause": "It lies elsewhere: {cause.en}",
         },
-        "zh": {"title": "通信有慢处，但不是单个 rank 或链路的问题", "summary": "{what.zh}", "cause": "{cause.zh}"},
+        "zh": {
+            "title": "通信有慢处，但不是单个 rank 或链路的问题",
+            "summary": "未指认任何一方：{what.zh}",
+            "cause": "原因在别处：{cause.zh}",
+        },
     },
     remedies=(
         Remedy(
@@ -78,9 +82,9 @@ def nobody_to_blame(facts: Facts) -> Iterator[Answer]:
     for one in facts.all(CollectiveVerdict):
         if one.kind == "noise":
             words = {
-                "what.en": "slow pairs of ranks make no picture: nobody is accused",
-                "what.zh": "慢的配对没有规律，不指认任何一方",
-                "cause.en": "The machine or the fabric was busy, or its devices are joined by several kinds of links.",
+                "what.en": "slow pairs of ranks make no picture",
+                "what.zh": "慢的配对没有规律",
+                "cause.en": "the machine or the fabric was busy, or its devices are joined by several kinds of links.",
                 "cause.zh": "机器或网络繁忙，或设备之间有多种链路。",
             }
         elif one.kind == "configuration":
@@ -88,7 +92,7 @@ def nobody_to_blame(facts: Facts) -> Iterator[Answer]:
             words = {
                 "what.en": f"every pair is healthy, groups with {hosts} are slow",
                 "what.zh": f"每个配对都正常，但同时包含 {hosts} 的分组慢",
-                "cause.en": "Congestion or a route between these in the fabric, or the algorithm that was chosen.",
+                "cause.en": "congestion or a route between these in the fabric, or the algorithm that was chosen.",
                 "cause.zh": "网络拥塞或路由问题，或所选算法不合适。",
             }
         else:

@@ -58,13 +58,13 @@ def matrix(large: tuple[int, ...], passes: int, end: str = "]}}\n") -> str:
     words={
         "en": {
             "title": "One link is slow or dead",
-            "summary": "{ends.en}: {what.en}",
+            "summary": "link {ends.en}: {what.en}",
             "cause": "The path between these two alone: a cable, a bridge, a lane that was trained down, a port of the "
             "switch, or a route that leads elsewhere.",
         },
         "zh": {
             "title": "某条链路慢或不通",
-            "summary": "{ends.zh}：{what.zh}",
+            "summary": "链路 {ends.zh}：{what.zh}",
             "cause": "只涉及这两端之间的路径：线缆、桥接、降速的通道、交换机端口，或走错的路由。",
         },
     },
