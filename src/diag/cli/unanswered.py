@@ -110,7 +110,6 @@ def unmeasured(examination: Examination, checks: Mapping[str, Check], subject: s
     for result in examination.results:
         if result.status == "skip" and result.reason and CollectiveEarlier in checks[result.check].needs:
             reasons += [result.reason] if facts.first(CollectiveEarlier) and facts.first(Collective) else []
-        reasons.append(words["not measured"].format(why="; ".join(troubles or untold) or "?"))
     if facts.first(RankTiming) and not facts.first(CollectiveVerdict) and not facts.first(CollectiveTrouble):
         reasons.append(words["not isolated"])
     return reasons
