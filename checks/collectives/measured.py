@@ -15,15 +15,26 @@ from typing import Any
 from diag.api import (
     Capture,
     Collective,
+    CollectivePair,
     CollectiveRank,
     CollectiveTrouble,
+    CollectiveVerdict,
     CollectiveWorld,
     Fact,
+    Known,
     Latency,
     Library,
+    RankTiming,
     Recognise,
     Unavailable,
+    Verdict,
+    bases,
     bus_factor,
+    expression,
+    inside,
+    judged,
+    measured_pairs,
+    pairs_of,
     probe,
 )
 
@@ -54,11 +65,18 @@ IN_USE = (
     "more than half the memory of devices {devices} is held: they are in use, and diag comm measures them all the same"
 )
 US, GB = 1e6, 1e9
+INSIDE = expression(r"isolation: pair (\d+) to (\d+)")
+"""What a rank notes before it exchanges with one other."""
+SHOWN = 512
+"""Pairs that are told of a world, the slowest of a larger one."""
 
 
 @probe(
     "collectives",
-    tells=(Collective, CollectiveRank, CollectiveWorld, CollectiveTrouble, Library),
+    tells=(
+        *(Collective, CollectiveRank, CollectiveWorld, CollectiveTrouble, Library),
+        *(CollectivePair, RankTiming, CollectiveVerdict),
+    ),
     measure="collectives",
     arguments=(json.dumps({"libraries": LIBRARIES, "versions": VERSIONS, "resources": RESOURCES}),),
     interpreter="target",
@@ -84,6 +102,8 @@ def collectives(capture: Capture) -> Iterator[Fact]:
         if all(map(isfinite, (one.get("median") or 0.0, one.get("interval90") or 0.0, *chain(*one["blocks"])))):
             yield from _result(capture, document, one)
     yield from _refusals(capture, document)
+    if isolation := document.get("isolation"):
+        yield from _isolated(capture, document, isolation)
 
 
 def _ranks(capture: Capture, document: dict[str, Any]) -> Iterator[Fact]:
@@ -188,6 +208,73 @@ def _result(capture: Capture, document: dict[str, Any], result: dict[str, Any]) 
         busbw_gbps=_rounded(algbw * factor if algbw and factor else None),
         correct=result["correct"],
         noisy=bool(median and interval is not None and interval >= PRECISE * median),
+    )
+
+
+def _isolated(capture: Capture, document: dict[str, Any], isolation: dict[str, Any]) -> Iterator[Fact]:
+    """The matrix of pairs, what each rank did by itself, and who is to blame."""
+    hosts, steps = tuple(one["host"] for one in document["ranks"]), isolation["steps"]
+    if error := isolation["error"]:
+        yield CollectiveTrouble(origin=capture.said(json.dumps(error)[1:-1]), kind="failed", reason=f"pairs: {error}")
+    known, cells = Known(hosts, isolation["large"]), measured_pairs(steps)
+    for step in reversed([step for step in steps if step["kind"] == "pairs"]):
+        yield from _pairs(capture, known, cells, step["bytes"])
+        break
+    for rank in range(len(hosts)):
+        alone, inside_ = ([_us(step["seconds"][rank]) for step in steps if step["kind"] == one] for one in ALONE_LATE)
+        origin = capture.said(f'"rank": {rank}')
+        yield RankTiming(origin=origin, rank=rank, alone_us=tuple(alone), in_call_us=tuple(inside_))
+    met = [
+        INSIDE.search(one.get("phase", "")) for one in document.get("states", ()) if one["entered"] > one["finished"]
+    ]
+    dead = sorted({(int(one[1]), int(one[2])) for one in met if one})
+    counted = sum(len(pairs) for step in steps for pairs in step.get("rounds", ()))
+    for one in judged(known, steps, dead) if steps else ():
+        yield _verdict(capture, one, hosts, counted)
+
+
+ALONE_LATE = ("self", "late")
+"""The steps that time each rank by itself."""
+
+
+def _pairs(capture: Capture, known: Known, cells: dict[tuple[int, int], Any], sizes: list[int]) -> Iterator[Fact]:
+    like = bases(known, cells)
+    told = [
+        (seconds / like[inside(known, pair), place], pair, place, seconds)
+        for pair, cell in cells.items()
+        for place, seconds in enumerate(cell.least)
+    ]
+    for _, (source, target), place, seconds in sorted(told, reverse=len(told) > SHOWN)[:SHOWN]:
+        cell = cells[source, target]
+        yield CollectivePair(
+            origin=capture.said(json.dumps(seconds)),
+            source=source,
+            target=target,
+            bytes=sizes[place],
+            us=_us(seconds),
+            base_us=_us(like[inside(known, (source, target)), place]),
+            passes=cell.passes,
+            wrong=cell.wrong,
+        )
+
+
+def _verdict(capture: Capture, one: Verdict, hosts: tuple[str, ...], counted: int) -> CollectiveVerdict:
+    first = min(one.ranks, default=0)
+    words = f"isolation: pair {first} to {one.peers[0]}" if one.peers else '"isolation"'
+    return CollectiveVerdict(
+        origin=capture.said(json.dumps(one.seconds) if one.seconds is not None else words),
+        kind=one.kind,
+        ranks=one.ranks,
+        peers=one.peers,
+        hosts=tuple(dict.fromkeys(hosts[rank] for rank in (*one.ranks, *one.peers))),
+        place=hosts[:first].count(hosts[first]) if one.kind == "rail" else None,
+        direction=one.direction,
+        bytes=one.bytes,
+        us=None if one.seconds is None else _us(one.seconds),
+        base_us=None if one.base is None else _us(one.base),
+        threshold=one.threshold,
+        measured=counted,
+        possible=pairs_of(len(hosts)),
     )
 
 

@@ -7,8 +7,11 @@ from msgspec.structs import replace
 from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
+from diag.estimate.blame import Verdict, judged, pairs_of
 from diag.estimate.curve import Curve
 from diag.estimate.decode import FEW, RIVALS, Decoder, Step, dense_weights, share, step
+from diag.estimate.isolation import Known, bases, inside
+from diag.estimate.isolation import measured as measured_pairs
 from diag.facts import *  # noqa: F403
 from diag.facts.parts import Part, asked_words, parts_named
 from diag.facts.words import WORD
@@ -31,6 +34,7 @@ __all__ = [
     "Evidence",
     "Finding",
     "Fits",
+    "Known",
     "Line",
     "Part",
     "Probe",
@@ -40,9 +44,11 @@ __all__ = [
     "Shell",
     "Step",
     "Undecided",
+    "Verdict",
     "Words",
     "asked_words",
     "at_least",
+    "bases",
     "canonical",
     "check",
     "count",
@@ -50,9 +56,13 @@ __all__ = [
     "deduction",
     "dense_weights",
     "expression",
+    "inside",
+    "judged",
     "local",
+    "measured_pairs",
     "minor",
     "numbers",
+    "pairs_of",
     "parts_named",
     "probe",
     "program",

@@ -26,7 +26,8 @@ ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
 class Asked(Struct, frozen=True, kw_only=True):
     """What to measure: `ranks` None for one a device, `auto` for what torch has; seconds, bytes.
 
-    `bare`: also between processes where there is no accelerator. `patience` is for how long nothing may move.
+    `bare`: also between processes where there is no accelerator. `isolate`: also who is to blame, for so many seconds.
+    `patience` is for how long nothing may move.
     """
 
     ranks: int | None = None
@@ -40,10 +41,11 @@ class Asked(Struct, frozen=True, kw_only=True):
     patience: float = 30.0
     imports: tuple[str, ...] = ()
     bare: bool = False
+    isolate: float = 0.0
 
 
 BRIEF = Asked()
-THOROUGH = Asked(sizes=tuple(2**power for power in range(10, 31, 2)), budget=60.0)
+THOROUGH = Asked(sizes=tuple(2**power for power in range(10, 31, 2)), budget=60.0, isolate=60.0)
 
 
 @dataclass(frozen=True)

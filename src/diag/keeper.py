@@ -90,7 +90,7 @@ class Keeper:
         self.patience = request["patience"]
         if place.deadline is not None:
             left = max(1.0, place.deadline - time.monotonic() - LAST_WORDS)
-            self.request["budget"] = min(request["budget"], left / 2)
+            self.request |= {name: min(request[name], left / 3) for name in ("budget", "isolate")}
         # A rank waits longer for the others than diag waits for it: diag is to say what happened.
         self.request["patience"] = (START + 1) * self.patience
 

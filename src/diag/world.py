@@ -77,7 +77,7 @@ def _placed(asked: Asked, place: Place) -> tuple[dict[str, Any], str]:
     """What ranks measured that Ray placed, and what went wrong where there is nothing of it."""
     request = {**place.fixed, **asdict(asked), "ray": place.ray}
     hands = replace(place, program=place.program.with_name("ray_ranks.py"))
-    told, error = answered(command(request, hands, {}, asked.budget + LONGEST), place, SCHEMA)
+    told, error = answered(command(request, hands, {}, asked.budget + asked.isolate + LONGEST), place, SCHEMA)
     if error:
         return {}, error
     try:

@@ -111,7 +111,8 @@ def comm(comm: Comm, output: Output, content: Content, bounds: Bounds) -> int:
       torchrun --nproc-per-node 8 --no-python diag comm
       mpirun -np 16 diag comm
     Without an accelerator it measures gloo between two processes. GB/s are 10^9 bytes a second,
-    busbw as nccl-tests has it; --format nccl-tests prints its table.
+    busbw as nccl-tests has it; --format nccl-tests prints its table. --isolate also measures each
+    rank alone, who comes late, and pairs, and names the rank, link, interface or host that is slow.
     """
     from diag.cli import comm as command
 

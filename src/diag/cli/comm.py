@@ -36,6 +36,8 @@ STEP = 2
 DTYPES = {"fp32": 4, "bf16": 2, "fp16": 2}
 """Bytes of an element."""
 MEASURED = re.compile(r"([1-9]\d{0,6}):(\d{1,7}(?:\.\d{1,6})?)(?:ms)?")
+ISOLATION = 30.0
+"""Seconds, the least, for finding who is to blame."""
 CONFIG_CAP = 2**22
 EARLIER_CAP = 2**28
 
@@ -78,6 +80,7 @@ def _wanted(asked: Comm, model: Model | None) -> world.Asked:
     """What the options ask of the ranks."""
     sizes = model.sizes(asked) if model else sizes_of(asked.sizes)
     given = {name: getattr(asked, name) for name in ("ranks", "device", "backend", "dtype", "budget", "patience")}
+    given["isolate"] = max(asked.budget, ISOLATION) if asked.isolate else 0.0
     return world.Asked(**given, ops=asked.op, sizes=sizes, modes=asked.mode, imports=asked.imports, bare=True)
 
 

@@ -100,6 +100,7 @@ class Comm(Struct, frozen=True, kw_only=True):
     mode: tuple[str, ...]
     budget: float
     patience: float
+    isolate: bool
     model: Path | None
     batch: str
     weights_bytes: float | None
@@ -253,6 +254,7 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
             show_default=True,
             help="Seconds for which nothing may move; four times as many before the first call.",
         ),
+        click.option("--isolate", is_flag=True, help="Find the rank, link or host that is to blame, too."),
         click.option("--model", callback=place, metavar="FILE|DIR", help="config.json: the sizes that a decode sends."),
         click.option(
             "--batch",

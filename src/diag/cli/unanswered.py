@@ -14,6 +14,7 @@ from diag.facts import (
     Collective,
     CollectiveEarlier,
     CollectiveTrouble,
+    CollectiveVerdict,
     CommandEnd,
     DeviceMemory,
     DeviceTrial,
@@ -24,6 +25,7 @@ from diag.facts import (
     HostLink,
     MatrixProduct,
     Python,
+    RankTiming,
     Reading,
     Reference,
     Text,
@@ -108,6 +110,8 @@ def unmeasured(examination: Examination, checks: Mapping[str, Check], subject: s
     for result in examination.results:
         if result.status == "skip" and result.reason and CollectiveEarlier in checks[result.check].needs:
             reasons += [result.reason] if facts.first(CollectiveEarlier) and facts.first(Collective) else []
+    if facts.first(RankTiming) and not facts.first(CollectiveVerdict) and not facts.first(CollectiveTrouble):
+        reasons.append(words["not isolated"])
     return reasons
 
 

@@ -11,6 +11,8 @@ from diag.facts.reference import Reference
 
 Mode = Literal["", "synchronised", "free-running", "graph"]
 Standing = Literal["pass", "measured", "user", "vendor", "seed"]
+Blame = Literal["device", "late", "node", "nic", "host", "rail", "link", "wrong", "configuration", "noise", "healthy"]
+Direction = Literal["", "both", "out", "in"]
 TroubleKind = Literal["refused", "stalled", "died", "unreachable", "failed"]
 FACTORS = {
     "all_reduce": 2.0,
@@ -143,6 +145,56 @@ class CollectiveTrouble(Passing, frozen=True, kw_only=True):
     suspects: tuple[int, ...] = ()
     seconds: float | None = None
     released: bool | None = None
+
+
+class CollectivePair(Passing, frozen=True, kw_only=True):
+    """A message from one rank to another and a short answer: the least microseconds of several passes.
+
+    `base_us` is the lower quartile of its like (of one host, or between two). None where nothing arrived. `wrong` is
+    whether what arrived was not what was sent.
+    """
+
+    source: int
+    target: int
+    bytes: int
+    us: float | None = None
+    base_us: float | None = None
+    passes: int = 0
+    wrong: bool = False
+
+
+class RankTiming(Passing, frozen=True, kw_only=True):
+    """A rank by itself: microseconds of the same work alone, and of its stay in a call, by passes."""
+
+    rank: int
+    alone_us: tuple[float, ...] = ()
+    in_call_us: tuple[float, ...] = ()
+
+
+class CollectiveVerdict(Passing, frozen=True, kw_only=True):
+    """Who is to blame for slow exchanges.
+
+    `device`: `ranks` are slow alone. `late`: the others wait for them. `node`: all that they exchange is slow; `nic`:
+    all that they exchange with other hosts. `host`: the same of all ranks of a host; `rail`: of the same `place` on
+    many hosts. `link`: between `ranks` and `peers`. `wrong`: data that arrived changed. `configuration`: pairs are
+    healthy, these together are not. `noise`: what is slow makes no picture. `direction` is what leaves `ranks`, what
+    reaches them, or both. `us` stands against `base_us` of their like, None where nothing arrived. `threshold` is from
+    where on such a fault is found: a factor, for `late` a share of the call. Of `possible` ordered pairs `measured`
+    were measured, those of every pass counted.
+    """
+
+    kind: Blame
+    ranks: tuple[int, ...] = ()
+    peers: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    place: int | None = None
+    direction: Direction = ""
+    bytes: int = 0
+    us: float | None = None
+    base_us: float | None = None
+    threshold: float
+    measured: int
+    possible: int
 
 
 class CollectiveBaseline(Reference, frozen=True, kw_only=True):

@@ -3,7 +3,8 @@
 `collectives.py REQUEST` reads `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT` as torch does. Where
 the request says `ask`, it measures nothing: see `ANSWERS`. What ranks tell each other
 travels over the store, never over the collective that is measured. Whoever looks after a rank reads in the file
-`progress` which call it is in, and after rank 0 in `partial` what was measured by then. The measuring is `sweep.py`'s.
+`progress` which call it is in, and after rank 0 in `partial` what was measured by then. The measuring is `sweep.py`'s
+and, where the request says `isolate`, `isolate.py`'s.
 """
 
 from __future__ import annotations
@@ -285,8 +286,10 @@ def measured(world: World, document: dict[str, Any]) -> None:
     for one, found in zip(document["ranks"], world.all("libraries", loaded)):
         one["libraries"] = found
     document["implementation"] = implementation(world)
-    sweep = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sweep.py"))
-    sweep["swept"](world, document, lambda: shown(world, document))
+    programs = [("sweep.py", "swept"), *([("isolate.py", "isolated")] if request.get("isolate") else [])]
+    for file, name in programs:
+        beside = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), file))
+        beside[name](world, document, lambda: shown(world, document))
 
 
 def implementation(world: World) -> str:

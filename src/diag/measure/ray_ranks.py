@@ -22,8 +22,8 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.pop(0)
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-PROGRAMS = ("collectives.py", "sweep.py")
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAMS = ("measure/collectives.py", "measure/sweep.py", "measure/isolate.py", "estimate/isolation.py")
 RECORD, COUNTERS, PHASE = "<qq", 16, 480
 """What a rank notes, as `collectives.py` writes it."""
 BARE = 2
@@ -41,6 +41,7 @@ class Hand:
     def __init__(self, programs: dict[str, str]) -> None:
         self.folder = tempfile.TemporaryDirectory()
         for name, text in programs.items():
+            os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
             with open(self.path(name), "w") as file:
                 file.write(text)
         for name in ("progress", "partial", "stdout", "stderr"):

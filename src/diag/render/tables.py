@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from diag.render import collectives, decode, devices
+from diag.render import collectives, decode, devices, pairs
 from diag.report import Report
 
 
 def tables(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     """The lines of each table that there is something for, with an empty line before."""
     yield from collectives.table(report.collectives, words)
+    yield from pairs.matrices(report, words)
     yield from devices.table(report, words)
     yield from decode.decoded(report, words)
