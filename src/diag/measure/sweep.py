@@ -32,6 +32,8 @@ RESAMPLED = 200
 KEPT = 4 * 2**20
 """Bytes up to which the buffers of a size stay from round to round."""
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+PARTED = ("all_gather", "reduce_scatter", "all_to_all")
+"""Operations in which each rank has a part of the whole."""
 EXACT = 256
 """Up to here every whole number is exact in all of these types."""
 
@@ -70,8 +72,8 @@ def swept(world: Any, document: dict[str, Any], shown: Callable[[], None]) -> No
     modes = [mode for mode in request["modes"] if mode != "graph" or graphs(world.module)]
     if not modes:
         raise RuntimeError(f"{world.device} has no graphs to capture calls in")
-    sizes = dict.fromkeys(whole(size, world) for size in request["sizes"])
-    cases = [Case(op, size, mode) for op in request["ops"] for size in sizes for mode in modes]
+    sized = dict.fromkeys((op, whole(op, size, world)) for op in request["ops"] for size in request["sizes"])
+    cases = [Case(op, size, mode) for op, size in sized for mode in modes]
     taken = [Taken([], [[] for _ in range(world.size)], [], [], []) for _ in cases]
     exchanges: dict[tuple[str, int], Exchange] = {}
     end = time.monotonic() + request["budget"]
@@ -87,10 +89,10 @@ def swept(world: Any, document: dict[str, Any], shown: Callable[[], None]) -> No
         number += 1
 
 
-def whole(size: int, world: Any) -> int:
-    """The bytes that are exchanged for a size: as many elements for each rank, one at least."""
+def whole(op: str, size: int, world: Any) -> int:
+    """The bytes that are exchanged for a size: whole elements, and as many for each rank where it has a part of them."""
     width: int = world.torch.empty(0, dtype=getattr(world.torch, DTYPES[world.request["dtype"]])).element_size()
-    ranks: int = world.size
+    ranks: int = world.size if op in PARTED else 1
     return max(1, size // width // ranks) * width * ranks
 
 
