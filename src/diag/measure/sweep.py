@@ -90,7 +90,7 @@ def swept(world: Any, document: dict[str, Any], shown: Callable[[], None]) -> No
 
 
 def whole(op: str, size: int, world: Any) -> int:
-    """The bytes that are exchanged for a size: whole elements, and as many for each rank where it has a part of them."""
+    """The bytes that are exchanged for a size: whole elements, as many for each rank where it has a part."""
     width: int = world.torch.empty(0, dtype=getattr(world.torch, DTYPES[world.request["dtype"]])).element_size()
     ranks: int = world.size if op in PARTED else 1
     return max(1, size // width // ranks) * width * ranks
