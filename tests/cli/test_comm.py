@@ -206,9 +206,10 @@ def ray_address(tmp_path) -> Iterator[str]:
 
 
 def test_ray_places_ranks_for_one_document(ray_address):
-    report, code = measured("--ray", ray_address, "--ranks", "3", *BRIEF)
+    report, code = measured("--ray", ray_address, "--ranks", "3", "--isolate", *BRIEF)
     assert (code, report["facts"]["CollectiveWorld"][0]["launcher"]) == (0, "Ray")
     assert {one["ranks"] for one in results(report)} == {3}
+    assert len(report["facts"]["RankTiming"]) == 3
 
 
 def test_a_frozen_rank_is_named(begun):

@@ -81,8 +81,8 @@ def blamed(report: dict) -> list[tuple]:
 def right(said: list[str], name: str, fits: Callable[[list[tuple]], bool], run: Callable[[], dict]) -> float:
     """The share of the runs that blame whom they must, and what they said."""
     told = [blamed(run()) for _ in range(RUNS)]
-    good = sum(map(fits, told))
-    said.append(f"isolation  {name:44} right in {good} of {RUNS}")
+    good, wrong = sum(map(fits, told)), [one for one in told if not fits(one)]
+    said.append(f"isolation  {name:44} right in {good} of {RUNS}{f', else {wrong}' if wrong else ''}")
     return good / RUNS
 
 
