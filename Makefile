@@ -47,7 +47,7 @@ bench: $(VENV)/installed
 
 soak full: $(VENV)/installed
 	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults or probes or contract or test_run"
-	DIAG_EXAMPLES=10000 $(BIN)/pytest tests/cli/test_isol.py
+	DIAG_EXAMPLES=10000 $(BIN)/pytest tests/cli/test_isolate.py
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

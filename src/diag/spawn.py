@@ -47,13 +47,13 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 @dataclass(frozen=True)
 class Command:
-    """What to run, and what it may take: seconds, bytes kept of each of its two streams, bytes of memory."""
+    """What to run, and what it may take: seconds, bytes kept of each of its two streams, bytes of memory (`MEMORY`)."""
 
     argv: tuple[str, ...]
     timeout: float = 15.0
     environment: Mapping[str, str] = field(default_factory=dict)
     keep: int = 4 * 2**20
-    memory: int = MEMORY
+    memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Children:
         if not child.died and _has_died(child.process.pid):
             child.died, child.due = now, min(child.due, now + GRACE)
         if not child.died and not child.verdict and child.swollen(now):
-            child.kill(f"killed: it held more than {child.command.memory >> 20} MiB of memory")
+            child.kill(f"killed: it held more than {child.allowed >> 20} MiB of memory")
         overdue = now >= child.due
         if overdue and not child.died and not child.verdict:
             child.kill(STOPPED if now >= self._deadline else f"timed out after {child.command.timeout:g} s")
@@ -203,12 +203,17 @@ class _Child:
         with suppress(OSError), open(f"/proc/{self.process.pid}/oom_score_adj", "w") as adjustment:
             adjustment.write(FIRST_TO_GO)
 
+    @property
+    def allowed(self) -> int:
+        """Bytes that each of its processes may hold."""
+        return self.command.memory or MEMORY
+
     def swollen(self, now: float) -> bool:
         """Whether the child, or one that it started, holds more memory than it may; looked at now and then."""
         if now - self.looked < LOOK:
             return False
         self.looked = now
-        return any(_held(pid) > self.command.memory for pid in _family(self.process.pid))
+        return any(_held(pid) > self.allowed for pid in _family(self.process.pid))
 
     def kill(self, verdict: str) -> None:
         self.verdict, self.due = verdict, time.monotonic() + REAP
