@@ -58,7 +58,7 @@ def test_exit_codes(text, options, code):
         (("env-check", "/no/such/file"), "cannot read /no/such/file: No such file or directory"),
         (("env-check", "/"), "cannot read /: Is a directory"),
         (("env-check", sys.executable), "is neither a text nor a bundle"),
-        (("env-check", "--format", "pdf"), "no format 'pdf'; there are terminal, json, markdown"),
+        (("env-check", "--format", "pdf"), "no format 'pdf'; there are terminal, json, nccl-tests, markdown"),
         (("env-check", "--report", "x.pdf"), "x.pdf: the extension of a report says its format"),
         (("env-check", "--report", "/no/such/folder/x.json"), "/no/such/folder is not a folder"),
         (("env-check", "--select", "nvdia/"), "no check begins with 'nvdia/'"),
