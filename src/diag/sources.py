@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Protocol
 
-from diag import text, world
+from diag import text
 from diag.capture import Body, Capture, InFile
+from diag.child import BRIEF, Place
+from diag.child import Asked as Between
 from diag.errors import DiagError
 from diag.finding import Broken
 from diag.probe import MEASURING, USUAL, Cost, Probe, Request
@@ -74,7 +76,7 @@ class LiveHost:
     costs: tuple[Cost, ...] = USUAL
     deadline: float | None = None
     now: Callable[[], str] = lambda: ""
-    between: world.Asked = world.BRIEF
+    between: Between = BRIEF
     rank: Rank | None = None
     ray: str = ""
     arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -98,14 +100,16 @@ class LiveHost:
                 yield self._capture(probe.key, probe, self._command(probe), part)
         for probe in wanted:
             if probe.ranks:
+                from diag import world  # not above: no other command needs it
+
                 yield from world.measured(probe.key, self.between, self.place(probe))
             elif probe.cost in MEASURING:
                 yield from stages(probe, self._stage)
 
-    def place(self, probe: Probe) -> world.Place:
+    def place(self, probe: Probe) -> Place:
         """Where the ranks of a probe run."""
         fixed = json.loads(probe.arguments[0])
-        return world.Place(self.python, child_of(probe), fixed, self.rank, self.ray, self.deadline, self.now)
+        return Place(self.python, child_of(probe), fixed, self.rank, self.ray, self.deadline, self.now)
 
     def _runs(self, probes: Iterable[Probe]) -> Iterator[tuple[list[Probe], Command]]:
         """What to start, each with the probes whose texts it gives: one, or all the short ones together."""

@@ -16,7 +16,7 @@ from msgspec import DecodeError, json, to_builtins
 
 from diag import ranks, world
 from diag.capture import Capture
-from diag.cli.opening import deadline_of, load, now, open_sources
+from diag.cli.opening import deadline_of, load, now, open_roots, open_sources
 from diag.cli.options import Bounds, Comm, Content, Live, Output
 from diag.cli.place import target_python
 from diag.errors import DiagError
@@ -70,7 +70,7 @@ def _without_model(asked: Comm) -> None:
 
 def _joined(host: LiveHost, bounds: Bounds) -> int:
     """Take part as another rank; a launcher ends all where one ends badly, and rank 0 is to report."""
-    for probe in load(bounds).probes.values():
+    for probe in open_roots(bounds).probes.values():
         if probe.ranks and (said := world.joined(host.between, host.place(probe))):
             print(f"diag: {said}", file=sys.stderr)
     return 0

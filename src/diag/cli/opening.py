@@ -15,9 +15,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, cast
 
-from diag import archive, bundle, plugins, sources, world
+from diag import archive, bundle, plugins, sources
 from diag.capture import Capture
 from diag.check import Check
+from diag.child import BRIEF, THOROUGH
 from diag.cli.options import Bounds, Live
 from diag.cli.place import cache_folder, config_folder, target_python
 from diag.cli.settings import Settings
@@ -140,7 +141,7 @@ def live_host(live: Live, deadline: float | None) -> sources.Source:
         from diag import inside
 
         return inside.opened(live.container, deadline, python=live.python or "python3", costs=costs, now=now)
-    between = world.THOROUGH if live.deep else world.BRIEF
+    between = THOROUGH if live.deep else BRIEF
     return LiveHost(target_python(live.python), sys.executable, costs, deadline, now, between)
 
 
