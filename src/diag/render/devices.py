@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import convert
-
-from diag.facts import DeviceMeasure, DeviceMemory, DeviceTest, F, HostLink, MatrixProduct
+from diag.facts import DeviceMeasure, DeviceMemory, DeviceTest, HostLink, MatrixProduct
 from diag.facts.device import Direction
 from diag.render.collectives import aligned, figure
 from diag.report import Report
@@ -25,17 +23,13 @@ LEFT = (True, True, *(False,) * (len(HEAD) - 3), True)
 def table(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     """The lines of the table, a device a line: medians, of its memory the faster way."""
     kinds = (DeviceMemory, HostLink, MatrixProduct)
-    told: list[DeviceMeasure] = [one for kind in kinds for one in _facts(report, kind)]
-    tests = _facts(report, DeviceTest)
+    told: list[DeviceMeasure] = [one for kind in kinds for one in report.told(kind)]
+    tests = report.told(DeviceTest)
     rows = [_row(test, [one for one in told if one.device == test.device], words) for test in tests]
     if rows:
         yield ""
         yield words["tested"]
         yield from aligned([HEAD, *rows], LEFT)
-
-
-def _facts(report: Report, kind: type[F]) -> list[F]:
-    return convert(report.facts.get(kind.__name__, []), list[kind])  # type: ignore[valid-type]
 
 
 def _row(test: DeviceTest, told: list[DeviceMeasure], words: Mapping[str, str]) -> tuple[str, ...]:

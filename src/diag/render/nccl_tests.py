@@ -1,8 +1,8 @@
 """What was measured between ranks in the columns of nccl-tests, for programs that read these.
 
 The mode is `free-running`, which is how nccl-tests time (calls queued one behind the other), unless another alone was
-measured: the head says so. Of a placement that was not
-measured the columns say `N/A`. Verdict and findings follow as comments.
+measured: the head says so. Of a placement that was not measured the columns say `N/A`. Verdict and findings follow as
+comments.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ PARTS = ("all_gather", "reduce_scatter", "all_to_all")
 """Of these nccl-tests counts the elements of one rank's part."""
 COLUMNS = "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}"
 FIGURES = "  {:>7}  {:>6}  {:>6} {:>6}"
+HEADS = (
+    (("size", "count", "type", "redop", "root"), ("time", "algbw", "busbw", "#wrong")),
+    (("(B)", "(elements)", "", "", ""), ("(us)", "(GB/s)", "(GB/s)", "")),
+)
 NONE = ("N/A", "N/A", "N/A", "N/A")
 PLACES = ("out-of-place", "in-place")
 
@@ -44,16 +48,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"# device: {first.device} library: {first.library} {first.library_version}"
         yield "#"
         yield f"#{'':51}" + "".join(f"{place:^31}" for place in PLACES)
-        yield (
-            "#"
-            + COLUMNS.format("size", "count", "type", "redop", "root")[1:]
-            + 2 * FIGURES.format("time", "algbw", "busbw", "#wrong")
-        )
-        yield (
-            "#"
-            + COLUMNS.format("(B)", "(elements)", "", "", "")[1:]
-            + 2 * FIGURES.format("(us)", "(GB/s)", "(GB/s)", "")
-        )
+        for columns, figures in HEADS:
+            yield "#" + COLUMNS.format(*columns)[1:] + 2 * FIGURES.format(*figures)
         yield from map(_row, rows)
         bandwidths = [one.busbw_gbps for one in rows if one.busbw_gbps is not None]
         wrong = sum(one.correct is False for one in rows)

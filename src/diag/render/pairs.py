@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from msgspec import convert
-
+from diag.estimate.isolation import RATIOS
 from diag.facts import CollectivePair
-from diag.render.collectives import size
+from diag.render.collectives import figure, size
 from diag.report import Report
 
 WIDEST = 16
 """Ranks up to which the matrix is shown."""
 SHOWN = 12
 """Pairs that are shown of a larger world."""
-SLOW, SLOW_SMALL, SMALL = 1.6, 3.0, 64 * 2**10
-"""How many times slower than its like a pair is marked, and one with so few bytes."""
+SMALL = 64 * 2**10
+"""Bytes up to which a pair counts as one with small messages."""
 
 
 def matrices(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     """The lines of a matrix for each size: microseconds of a message there and a short one back."""
-    measured = convert(report.facts.get(CollectivePair.__name__, []), list[CollectivePair])
-    for bytes, group in groupby(sorted(measured, key=lambda one: one.bytes), key=lambda one: one.bytes):
+    measured = sorted(report.told(CollectivePair), key=lambda one: one.bytes)
+    for bytes, group in groupby(measured, key=lambda one: one.bytes):
         pairs = list(group)
         yield ""
         yield words["pairs"].format(size=size(bytes), passes=min(one.passes for one in pairs))
@@ -48,8 +47,7 @@ def _cell(one: CollectivePair) -> str:
     """The figure, marked where it is slow or wrong."""
     if one.us is None:
         return "-"
-    figure = f"{one.us:.3g}" if one.us < 100 else f"{one.us:.0f}"
-    return figure + ("?" if one.wrong else "!" if _times(one) > (SLOW if one.bytes > SMALL else SLOW_SMALL) else "")
+    return figure(one.us) + ("?" if one.wrong else "!" if _times(one) > RATIOS[one.bytes > SMALL] else "")
 
 
 def _times(one: CollectivePair) -> float:
