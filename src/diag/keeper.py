@@ -232,15 +232,15 @@ def ended_early(states: Sequence[Seen]) -> Trouble:
     ended = [one for one in states if one.ended and one.ended != FINE]
     killed = [one for one in ended if not one.ended.startswith("exit code")]
     first = (killed or ended or list(states))[0]
-    kind = (
-        "died"
-        if killed
-        else "unreachable"
-        if first.phase.startswith(STARTS) and NETWORK.search(first.phase)
-        else "failed"
-    )
-    reason = f"rank {first.rank}, {first.phase}: {first.ended}" if killed else first.phase or first.ended
-    return Trouble(kind, cut(printable(reason), SAID), tuple(one.rank for one in killed or ended))
+    about = tuple(one.rank for one in killed or ended)
+    if killed:
+        return Trouble("died", _reason(f"rank {first.rank}, {first.phase}: {first.ended}"), about)
+    apart = first.phase.startswith(STARTS) and NETWORK.search(first.phase)
+    return Trouble("unreachable" if apart else "failed", _reason(first.phase or first.ended), about)
+
+
+def _reason(said: str) -> str:
+    return cut(printable(said), SAID)
 
 
 def suspects(states: Sequence[Any]) -> list[int]:

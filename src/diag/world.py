@@ -42,10 +42,10 @@ def measured(key: str, asked: Asked, place: Place) -> Iterator[Capture]:
 
 def joined(asked: Asked, place: Place) -> str:
     """Take part as a rank that does not report; what there is to say of it, empty where all went well."""
-    request, ranks, error = _ranks(asked, place)
+    request, ranks, _ = _ranks(asked, place)
     document, _ = Keeper(request, ranks, place).run()
-    trouble = document.get("trouble") or {}
-    return error or (f"rank {ranks[0].rank}: {trouble['reason']}" if trouble else "")
+    trouble = document.get("trouble")
+    return f"rank {ranks[0].rank}: {trouble['reason']}" if trouble else ""
 
 
 def _capture(key: str, document: Any, place: Place, *, error: str = "") -> Capture:

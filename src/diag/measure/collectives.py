@@ -1,10 +1,10 @@
 """Collectives between ranks, timed call by call and verified: one process a rank; rank 0 prints `diag/collectives/1`.
 
 `collectives.py REQUEST` reads `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT` as torch does. Where
-the request says `ask`, it measures nothing: see `ANSWERS`. What ranks tell each other
-travels over the store, never over the collective that is measured. Whoever looks after a rank reads in the file
-`progress` which call it is in, and after rank 0 in `partial` what was measured by then. The measuring is `sweep.py`'s
-and, where the request says `isolate`, `isolate.py`'s.
+the request says `ask`, it measures nothing: see `ANSWERS`. What ranks tell each other travels over the store, never
+over the collective that is measured. Whoever looks after a rank reads in the file `progress` which call it is in, and
+after rank 0 in `partial` what was measured by then. The measuring is `sweep.py`'s and, where the request says
+`isolate`, `isolate.py`'s.
 """
 
 from __future__ import annotations
@@ -195,12 +195,7 @@ def here(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     # Whoever asks a device for its memory begins to use it, which takes its time.
     asked = range(count) if request["ask"] == "memory" else ()
     memory = [guarded(partial(memory_of, module, index), None) for index in asked]
-    return {
-        "device": device,
-        "backend": backend,
-        "devices": count,
-        "memory": memory,
-    }
+    return {"device": device, "backend": backend, "devices": count, "memory": memory}
 
 
 def tell(torch: Any, request: dict[str, Any]) -> dict[str, Any]:

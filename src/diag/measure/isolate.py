@@ -28,7 +28,6 @@ QUIET = 0.1
 """The share of the processors that others may use meanwhile."""
 CYCLE = 251
 """After how many elements the pattern of a message repeats: a prime, and exact in every type."""
-DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 WIDTH = {"cpu": 128}
 WIDTH_DEVICE = 2048
 """The width of the matrices of the work alone."""
@@ -81,13 +80,14 @@ class Buffers:
 
     def __init__(self, world: Any, large: int) -> None:
         torch = world.torch
-        self.kind = getattr(torch, DTYPES[world.request["dtype"]])
+        sweep = program("sweep.py")
+        self.kind = getattr(torch, sweep["DTYPES"][world.request["dtype"]])
         self.width = torch.empty(0, dtype=self.kind).element_size()
         length = large // self.width
         cycle = torch.arange(CYCLE, device=world.device).to(self.kind)
         self.pattern = cycle.repeat(length // CYCLE + 2)
         self.target = torch.zeros(length, dtype=self.kind, device=world.device)
-        self.ticks = program("sweep.py")["ticks"]
+        self.ticks = sweep["ticks"]
         self.short = torch.zeros(2, dtype=self.kind, device=world.device)
         side = WIDTH.get(world.device, WIDTH_DEVICE)
         self.matrix = torch.ones(side, side, device=world.device)
