@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any
 
 from diag.api import (
+    ALONE,
     Capture,
     Collective,
     CollectivePair,
@@ -30,6 +31,7 @@ from diag.api import (
     Verdict,
     bases,
     bus_factor,
+    by_torch,
     expression,
     inside,
     judged,
@@ -59,8 +61,6 @@ VERSIONS = r"(?:[NRHMB]CCL|NCCL|xccl|FlagCX|oneCCL)[ _][Vv]ersion[: ]{1,2}([0-9a
 """What such a file says of its own version, as it would print it."""
 RESOURCES = ("GPU", "NPU", "HPU")
 """How Ray calls accelerators that torch can use."""
-ALONE = ("torch sees no accelerator", "torch sees one accelerator: there is nobody to exchange with")
-"""Why there is nothing to measure, by the number of devices."""
 IN_USE = (
     "more than half the memory of devices {devices} is held: they are in use, and diag comm measures them all the same"
 )
@@ -82,6 +82,7 @@ SHOWN = 512
     interpreter="target",
     cost="active",
     ranks=True,
+    spared=by_torch(2),
     recognise=Recognise(literals=(f'"schema": "{SCHEMA}"',), lines=0),
 )
 def collectives(capture: Capture) -> Iterator[Fact]:

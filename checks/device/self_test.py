@@ -20,6 +20,7 @@ from diag.api import (
     Origin,
     Recognise,
     Unavailable,
+    by_torch,
     probe,
 )
 
@@ -36,6 +37,7 @@ DIRECTIONS: dict[str, Direction] = {"to the device": "to-device", "from the devi
     interpreter="target",
     cost="deep",
     timeout=900.0,
+    spared=by_torch(1),
     recognise=Recognise(literals=(f'"schema": "{SCHEMA}"',), lines=0),
 )
 def self_test(capture: Capture) -> Iterator[Fact]:

@@ -18,10 +18,12 @@ from diag.facts.words import WORD
 from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
 from diag.shell import Shell, spelled
+from diag.spared import ALONE, Spared, by_torch
 from diag.text import Line, cut, expression
 from diag.versions import at_least, canonical, count, local, minor, numbers, public, same, satisfies, within
 
 __all__ = [
+    "ALONE",
     "FEW",
     "RIVALS",
     "WORD",
@@ -42,6 +44,7 @@ __all__ = [
     "Remedy",
     "Request",
     "Shell",
+    "Spared",
     "Step",
     "Undecided",
     "Verdict",
@@ -49,6 +52,7 @@ __all__ = [
     "asked_words",
     "at_least",
     "bases",
+    "by_torch",
     "canonical",
     "check",
     "count",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from diag.capture import Capture
 from diag.facts import Fact, Facts
+from diag.spared import Spared
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -69,6 +70,7 @@ class Probe:
 
     `measure` is a child program that prints JSON: a name in `diag/measure`, or an absolute path beside the probe.
     `arguments` are the child's; `next` makes it staged: from the captures so far, the next request, or None when done.
+    `spared` keeps it from being started where another probe's text shows already what would come of it.
     With `ranks` the child is started once for each device, and its argument is a request in JSON (see `diag.world`).
     """
 
@@ -85,6 +87,7 @@ class Probe:
     cost: Cost = "passive"
     timeout: float = 15.0
     ranks: bool = False
+    spared: Spared | None = None
 
     @property
     def kind(self) -> Literal["command", "file", "measure"]:
@@ -118,6 +121,7 @@ class Options(TypedDict, total=False):
     cost: Cost
     timeout: float
     ranks: bool
+    spared: Spared
 
 
 def probe(key: str, *, tells: tuple[type[Fact], ...], **stated: Unpack[Options]) -> Callable[[Read], Probe]:

@@ -91,20 +91,32 @@ class LiveHost:
         """
         wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
         runs = list(self._runs(probe for probe in wanted if not probe.path and probe.cost not in MEASURING))
+        asked = {probe.spared.by for probe in wanted if probe.spared}
+        decisive: dict[str, Capture] = {}
         with Children([command for _, command in runs], deadline=self.deadline) as children:
             yield from (self._file(probe) for probe in wanted if probe.path)
             outcomes = children.wait()
         for (told, _), outcome in zip(runs, outcomes, strict=True):
             parts = [outcome] if len(told) == 1 else self._parted(told, outcome)
             for probe, part in zip(told, parts, strict=True):
-                yield self._capture(probe.key, probe, self._command(probe), part)
+                capture = self._capture(probe.key, probe, self._command(probe), part)
+                decisive |= {probe.key: capture} if probe.key in asked else {}
+                yield capture
         for probe in wanted:
-            if probe.ranks:
-                from diag import world  # not above: no other command needs it
+            if probe.cost in MEASURING:
+                yield from self._measured(probe, decisive)
 
-                yield from world.measured(probe.key, self.between, self.place(probe))
-            elif probe.cost in MEASURING:
-                yield from stages(probe, self._stage)
+    def _measured(self, probe: Probe, decisive: Mapping[str, Capture]) -> Iterator[Capture]:
+        """The captures of an active probe, or of its not being started."""
+        before = decisive.get(probe.spared.by) if probe.spared else None
+        if probe.spared and before and (reason := probe.spared.why(before)):
+            yield self._capture(probe.key, probe, self._command(probe), Outcome(error=reason))
+        elif probe.ranks:
+            from diag import world  # not above: no other command needs it
+
+            yield from world.measured(probe.key, self.between, self.place(probe))
+        else:
+            yield from stages(probe, self._stage)
 
     def place(self, probe: Probe) -> Place:
         """Where the ranks of a probe run."""
@@ -150,7 +162,7 @@ class LiveHost:
             kind=probe.kind,
             command=text.printable(" ".join(command.argv)),
             exit_code=outcome.exit_code,
-            error=text.printable(outcome.error),
+            error=outcome.error,
             stderr=outcome.stderr,
             seconds=outcome.seconds,
             taken_at=self.now(),

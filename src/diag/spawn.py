@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from subprocess import DEVNULL, PIPE, Popen
 
-from diag.text import decode
+from diag.text import decode, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Children:
             environment = {**os.environ, **NEUTRAL, **command.environment}
             # Of all vendors' tools most are missing; a fork that finds that out costs milliseconds each.
             if command.argv and "\0" not in command.argv[0] and not _exists(command.argv[0], environment):
-                self._outcomes[index] = Outcome(error=f"FileNotFoundError: {command.argv[0]}")
+                self._outcomes[index] = Outcome(error=f"FileNotFoundError: {printable(command.argv[0])}")
                 continue
             with _uninterrupted():
                 try:
@@ -150,7 +150,7 @@ class Children:
                         self._waiting.insert(0, (index, command))
                         self._parallel = len(self._running)
                         return
-                    self._outcomes[index] = Outcome(error=_reason(error, command, environment))
+                    self._outcomes[index] = Outcome(error=printable(_reason(error, command, environment)))
                     continue
                 self._running.append(child)
                 child.due = min(child.due, self._deadline)

@@ -14,6 +14,7 @@ from diag.errors import DiagError
 from diag.facts import Host
 from diag.probe import Probe, Request
 from diag.sources import LiveHost
+from diag.spared import ALONE, Spared, by_torch
 
 
 class Endless(io.RawIOBase):
@@ -78,6 +79,32 @@ def test_a_child_is_given_further_arguments(tmp_path):
     (tmp_path / "child.py").write_text("import sys; print(sys.argv[1:])")
     one = probe("x", measure=str(tmp_path / "child.py"), arguments=("a",), cost="active")
     assert take(one, arguments={"x": ("b",), "y": ("c",)})[0].content == "['a', 'b']\n"
+
+
+def test_a_measurement_is_spared_where_another_text_shows_what_would_come_of_it(tmp_path):
+    (tmp_path / "child.py").write_text("print('measured')")
+    spared = Spared("seen", lambda capture: "there is none" if capture.content == "0\n" else "")
+    one = probe("x", measure=str(tmp_path / "child.py"), cost="active", spared=spared)
+    none, some = (probe("seen", command=("echo", count)) for count in ("0", "2"))
+    assert [(took.error, took.content) for took in take(one, none)[1:]] == [("there is none", "")]
+    assert [(took.error, took.content) for took in take(one, some)[1:]] == [("", "measured\n")]
+    assert [took.content for took in take(one)] == ["measured\n"]
+
+
+@pytest.mark.parametrize(
+    ("told", "least", "reason"),
+    [
+        ('{"schema": "diag/torch-env/1", "devices": [{}, {}]}', 2, ""),
+        ('{"schema": "diag/torch-env/1", "devices": [{}]}', 1, ""),
+        ('{"schema": "diag/torch-env/1", "devices": [{}]}', 2, ALONE[1]),
+        ('{"schema": "diag/torch-env/1", "devices": []}', 1, ALONE[0]),
+        ('{"schema": "diag/torch-env/1", "devices": [], "unseen": "killed by SIGSEGV"}', 1, "killed by SIGSEGV"),
+        ('{"schema": "diag/torch-env/1", "error": "ImportError: x"}', 2, "ImportError: x"),
+        ("", 1, "exit code 127"),
+    ],
+)
+def test_a_torch_that_does_not_come_up_or_sees_too_little_spares_what_needs_devices(told, least, reason):
+    assert by_torch(least).why(Capture.of("torch", told, kind="measure", exit_code=0 if told else 127)) == reason
 
 
 def test_a_staged_probe_asks_on_until_it_is_done(tmp_path):

@@ -101,7 +101,8 @@ def seen(torch: Any) -> dict[str, Any]:
 def accelerator(torch: Any) -> tuple[str, Any, bool]:
     """The first back end that has a device: its name, its module, and whether one is available."""
     extension = guarded(torch._C._get_privateuse1_backend_name, "")
-    names = [name for name in ("cuda", "xpu", extension) if name and hasattr(torch, name)]
+    current = guarded(lambda: torch.accelerator.current_accelerator().type, "")
+    names = [name for name in ("cuda", "xpu", extension, current) if name and hasattr(torch, name)]
     found = ((name, getattr(torch, name)) for name in names)
     available = next((one for one in found if guarded(one[1].is_available, False)), None)
     return (*available, True) if available else ("cuda", torch.cuda, False)
