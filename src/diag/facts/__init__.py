@@ -104,7 +104,17 @@ from diag.facts.models import (
 )
 from diag.facts.naming import device_name, device_names
 from diag.facts.process import CommandEnd, CommandStall, GroupKills, ProcessState, PythonStack
-from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
+from diag.facts.reference import (
+    EngineFlag,
+    EngineOperator,
+    EngineStep,
+    EventCode,
+    Pin,
+    Reference,
+    RuntimeDriver,
+    Variable,
+    Vendor,
+)
 from diag.facts.software import (
     Driver,
     Library,
@@ -161,7 +171,9 @@ __all__ = [
     "Driver",
     "Engine",
     "EngineFlag",
+    "EngineOperator",
     "EngineState",
+    "EngineStep",
     "EventCode",
     "Expectation",
     "Expected",
