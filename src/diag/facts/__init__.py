@@ -53,6 +53,7 @@ from diag.facts.device import (
 )
 from diag.facts.engine import RAN, STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
 from diag.facts.estimates import CollectiveModel, DecodeStep, DecodeWish
+from diag.facts.fallback import BackendFallback, FallbackNotice
 from diag.facts.host import (
     CacheFolder,
     Clock,
@@ -129,6 +130,7 @@ __all__ = [
     "READINGS",
     "STATES",
     "Accelerator",
+    "BackendFallback",
     "Behind",
     "CacheFolder",
     "Clock",
@@ -168,6 +170,7 @@ __all__ = [
     "F",
     "Fact",
     "Facts",
+    "FallbackNotice",
     "ForwardCompatibility",
     "Gid",
     "GroupKills",
