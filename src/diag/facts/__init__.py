@@ -53,6 +53,7 @@ from diag.facts.device import (
 )
 from diag.facts.engine import RAN, STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
 from diag.facts.estimates import CollectiveModel, DecodeStep, DecodeWish
+from diag.facts.fallback import BackendFallback, FallbackNotice
 from diag.facts.host import (
     CacheFolder,
     Clock,
@@ -139,6 +140,7 @@ __all__ = [
     "READINGS",
     "STATES",
     "Accelerator",
+    "BackendFallback",
     "Behind",
     "CacheFolder",
     "Clock",
@@ -180,6 +182,7 @@ __all__ = [
     "F",
     "Fact",
     "Facts",
+    "FallbackNotice",
     "ForwardCompatibility",
     "Gid",
     "GroupKills",

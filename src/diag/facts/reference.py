@@ -93,13 +93,14 @@ class Variable(Reference, frozen=True, kw_only=True):
     """A variable that changes how an engine, a runtime or a collective library works, and what it costs when left on.
 
     `values` is a regular expression of the values that do so (the whole value must match). `purpose`: `debugging`
-    (slows or floods), `fallback` (switches a fast path off), `override` (makes a device pose as another), `offline`
-    (stops downloads). `effect` says in English and Chinese what happens.
+    (slows or floods), `fallback` (switches a fast path off), `cpu` (lets operators run on the CPU where they would
+    raise), `override` (makes a device pose as another), `offline` (stops downloads). `effect` says in English and
+    Chinese what happens.
     """
 
     name: str
     values: str
-    purpose: Literal["debugging", "fallback", "override", "offline"]
+    purpose: Literal["debugging", "fallback", "cpu", "override", "offline"]
     effect: dict[str, str]
     vendor: str = ""
 
