@@ -14,15 +14,11 @@ SOURCES = Path(__file__).parent / "hostdev" / "csrc"
 STANDARD = ["-std=c++20", "-O1", "-fPIC"]
 
 
-class Unbuilt(Exception):
-    """What is not there: torch, or a compiler."""
-
-
 def compiler() -> str:
     """The C++ compiler of this machine."""
     found = shutil.which(os.environ.get("CXX") or "g++") or shutil.which("c++")
     if found is None:
-        raise Unbuilt("no C++ compiler")
+        raise LookupError("no C++ compiler")
     return found
 
 
@@ -42,10 +38,8 @@ def command(torch_folder: Path, abi: bool, target: Path) -> list[str]:
 
 def library() -> Path:
     """The device as a shared library for the torch of this interpreter, built if it is not there yet."""
-    try:
-        import torch
-    except ImportError as error:
-        raise Unbuilt("no torch") from error
+    import torch
+
     text = b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))
     state = hashlib.sha256(text + " ".join(STANDARD).encode()).hexdigest()[:12]
     folder = cache() / f"torch-{torch.__version__}-{state}"

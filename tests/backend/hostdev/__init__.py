@@ -22,6 +22,7 @@ Each operator that a backend needs a kernel for has a switch with five places:
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import json
 import os
@@ -29,7 +30,6 @@ import sys
 from pathlib import Path
 
 import torch
-
 from hostbuild import library
 
 PLACES = ("native", "fallback", "hidden_copy", "hidden_raw", "missing")
@@ -66,7 +66,7 @@ def everywhere(on: bool) -> None:
 def truth() -> dict[str, dict[str, int]]:
     """How often each operator was launched, was done by the device, and was done by the CPU."""
     rows = [line.split() for line in _text("truth").splitlines()]
-    return {name: dict(zip(("launched", "native", "cpu"), map(int, counts))) for name, *counts in rows}
+    return {name: dict(zip(("launched", "native", "cpu"), map(int, counts), strict=True)) for name, *counts in rows}
 
 
 def forget() -> None:
@@ -147,6 +147,10 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 def _leave() -> None:
     go()
+    # The worker must not be at work while the libraries that it calls are taken down.
+    if "HOSTDEV_HANG" not in os.environ:
+        with contextlib.suppress(RuntimeError):
+            synchronize()
     if "HOSTDEV_TRUTH" in os.environ:
         Path(os.environ["HOSTDEV_TRUTH"]).write_text(json.dumps(truth()))
 

@@ -396,8 +396,13 @@ at::Generator cpu_generator(const at::Generator& generator) {
 }
 
 at::Tensor alias(const at::Tensor& tensor) {
-  auto same = at::from_blob(const_cast<void*>(tensor.const_data_ptr()), tensor.sizes(), tensor.strides(),
-                            at::TensorOptions(tensor.scalar_type()).device(c10::kCPU));
+  // Resizable, as some kernels use their output for a larger intermediate result: it then gets memory of its own.
+  auto same = at::for_blob(const_cast<void*>(tensor.const_data_ptr()), tensor.sizes())
+                  .strides(tensor.strides())
+                  .options(at::TensorOptions(tensor.scalar_type()).device(c10::kCPU))
+                  .resizeable_storage()
+                  .allocator(c10::GetAllocator(c10::kCPU))
+                  .make_tensor();
   same.unsafeGetTensorImpl()->_set_conj(tensor.is_conj());
   same.unsafeGetTensorImpl()->_set_neg(tensor.is_neg());
   return same;
@@ -454,7 +459,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
-  at::Tensor host = at::detail::empty_cpu({}, self.scalar_type());
+  at::Tensor host = at::detail::empty_cpu(self.sizes(), self.scalar_type());
   copy_from(self, host, false);
   return at::native::_local_scalar_dense_cpu(host);
 }
@@ -485,6 +490,11 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage storage) {
   return set_storage_offset(self, std::move(storage), 0, {length}, {1});
 }
 
+at::Tensor& set_empty(at::Tensor& self) {
+  return set_storage(self, c10::Storage(c10::Storage::use_byte_size_t(), 0, allocated(0, self.device()),
+                                        &device_memory, true));
+}
+
 at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& from) {
   return set_storage_offset(self, from.storage(), from.storage_offset(), from.sizes(), from.strides());
 }
@@ -505,6 +515,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view_as_real", at::native::view_as_real);
   m.impl("view_as_complex", at::native::view_as_complex);
   m.impl("resize_", resize_);
+  m.impl("set_", set_empty);
   m.impl("set_.source_Storage", set_storage);
   m.impl("set_.source_Storage_storage_offset", set_storage_offset);
   m.impl("set_.source_Tensor", set_tensor);

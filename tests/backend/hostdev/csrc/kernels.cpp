@@ -173,31 +173,6 @@ at::Tensor captured(const at::Tensor& tensor) {
   return numbered(tensor.clone(), tensor);
 }
 
-// The results' shapes from the meta kernel, and `written` in the shapes that they get; nothing where it cannot tell.
-std::optional<Stack> shapes(const Call& call, std::vector<at::Tensor>& written) {
-  if (call.op.schema().name().back() == '_') {
-    return Stack();
-  }
-  try {
-    Stack stack = arguments(call.op, call.given, c10::kMeta, [&](const at::Tensor& tensor, bool is_written) {
-      auto same = is_number(tensor) ? captured(tensor) : meta(tensor);
-      if (is_written) {
-        written.push_back(same);
-      }
-      return same;
-    });
-    call.op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::Meta), &stack);
-    for (const auto& one : stack) {
-      if (!one.isTensor() && !one.isTensorList()) {
-        return std::nullopt;
-      }
-    }
-    return stack;
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
 // What the meta kernel says of a call: its results, and `written` in the shapes that they get.
 struct Shapes {
   Stack results;
@@ -225,7 +200,7 @@ std::optional<Shapes> shapes(const Call& call) {
 
 // A meta kernel in Python takes milliseconds, a launch must not: the same question is asked once.
 const std::optional<Shapes>& known_shapes(const Call& call) {
-  static std::map<std::string, std::optional<Shapes>> known;
+  static thread_local std::map<std::string, std::optional<Shapes>> known;
   std::ostringstream question;
   question << call.op.operator_name();
   for (const auto& one : call.given) {
@@ -277,8 +252,14 @@ Values like(const Values& results, c10::Device device) {
 // A kernel as a device has it: shapes first, then the launch, and the caller has its tensors before the work is done.
 void launched(const Call& call, const Stack& results, Stack* stack) {
   const auto fresh = like(call.fresh(results), call.device);
-  auto aliased = arguments(call.op, call.given, c10::kCPU, [](const at::Tensor& one, bool) { return captured(one); });
-  std::vector<at::Tensor> targets, written;
+  std::vector<at::Tensor> targets, written, used;
+  auto aliased = arguments(call.op, call.given, c10::kCPU, [&](const at::Tensor& tensor, bool is_written) {
+    auto same = captured(tensor);
+    if (is_written) {
+      used.push_back(same);
+    }
+    return same;
+  });
   for (const auto& one : tensors(fresh)) {
     targets.push_back(alias(one));
   }
@@ -292,6 +273,11 @@ void launched(const Call& call, const Stack& results, Stack* stack) {
     for (size_t at = 0; at < targets.size(); ++at) {
       TORCH_CHECK(targets[at].sizes() == made.at(at).sizes(), op.schema().name(), ": meta and CPU differ in shape");
       targets[at].copy_(made[at]);
+    }
+    for (size_t at = 0; at < used.size(); ++at) {
+      if (used[at].const_data_ptr() != written[at].const_data_ptr()) {
+        written[at].copy_(used[at]);
+      }
     }
     if (wrong) {
       spoil(targets.empty() ? written : targets);
@@ -360,6 +346,9 @@ void native(const Operator& op, Stack* stack) {
   for (size_t at = 0; at < call.written.size(); ++at) {
     if (call.written[at].sizes() != known->written[at].sizes()) {
       resize(call.written[at], known->written[at].sizes());
+    }
+    if (call.written[at].numel() == 0) {
+      return waited(call, false, stack);  // a meta kernel may leave the shape of an output to the real one
     }
   }
   launched(call, known->results, stack);
