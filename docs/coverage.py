@@ -27,7 +27,8 @@ MARKS = {
     "hygon": r"\bDTK\b|\bdtk|[Hh]ygon|hycu|K100_AI|\bBW\d{3}|\bDCU\b",
     "kunlun": r"[Kk]unlun|\bBKCL|bkcl|xpu_smi|P800|\bXRE\b|XPURT|xpu_kernel|KUNLUN",
     "ascend": r"\bNPU\b|torch_npu|Ascend|ascend|\bCANN\b|HCCL|hccl|\bE[EIJZ]\d{4}\b|npu-smi",
-    "intel": r"Level[ -]Zero|level_zero|SYCL|sycl|oneCCL|one(?:API|api)|Gaudi|\bHPU\b|\bi915\b|\bxe 0000|ipex|xccl",
+    "intel": r"Level[ -]Zero|level_zero|SYCL|sycl|oneCCL|one(?:API|api)|Gaudi|\bHPU\b|\bi915\b|\bxe 0000|ipex|xccl"
+    r"|XPU_FALLBACK",
 }
 HEAD = """\
 # What the rules cover, and what they do not

@@ -17,6 +17,7 @@ PREFIXES = (
     *("HIP_", "ROCR_", "ROCM_", "HSA_", "RCCL_", "MIOPEN_", "AMD_", "AITER_", "HIPBLASLT_", "DTK"),
     *("ASCEND_", "HCCL_", "ATB_", "NPU_", "ACL_", "ACLNN_", "XPU_", "BKCL_", "KUNLUN_", "XMLIR_", "XDNN_"),
     *("ONEAPI_", "SYCL_", "CCL_", "ZE_", "ZES_", "ONEDNN_", "DNNL_", "IPEX_", "MUSA_", "MCCL_", "MACA_", "MCPYTORCH_"),
+    *("UR_L0_", "ENABLE_MLU_"),
     *("UCX_", "GLOO_", "FI_", "MLX5_", "IBV_", "SHARP_", "OMP_", "GOMP_", "MKL_", "KMP_", "OPENBLAS_"),
     *("TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCHELASTIC_", "PYTORCH_", "TRITON_", "FLASHINFER_", "XFORMERS_"),
     *("VLLM_", "SGLANG_", "SGL_", "LMDEPLOY_", "LMCACHE_", "MOONCAKE_", "RAY_", "TRANSFORMERS_", "TOKENIZERS_"),
@@ -35,7 +36,7 @@ NAMES = frozenset(
         *("HUGGINGFACE_HUB_CACHE", "MODELSCOPE_CACHE", "XDG_CACHE_HOME", "TMPDIR", "MAX_JOBS", "GPU_DEVICE_ORDINAL"),
         *("GPU_MAX_HW_QUEUES", "GPU_ARCHS", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK"),
         *("LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "TP_SOCKET_IFNAME", "TASK_QUEUE_ENABLE", "CPU_AFFINITY_CONF"),
-        "FAST_RANDOM_SAMPLE",
+        *("FAST_RANDOM_SAMPLE", "ENABLE_FALLBACK_TO_CPU"),
     )
 )
 PROXIES = frozenset(("http_proxy", "https_proxy", "all_proxy", "no_proxy"))

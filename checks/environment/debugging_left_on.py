@@ -33,6 +33,8 @@ from diag.api import (
 
 TROUBLESHOOTING = "export VLLM_LOGGING_LEVEL=DEBUG\nexport CUDA_LAUNCH_BLOCKING=1\nexport NCCL_DEBUG=TRACE\n"
 ROCM = "AMD_SERIALIZE_KERNEL=3 HIP_LAUNCH_BLOCKING=1 \\\nvllm serve Qwen/Qwen3-8B\n"
+MUSA = "export MUSA_LAUNCH_BLOCKING=1 # MUSA 操作同步，用于定位错误\nexport MCCL_TIMEOUT=180\n"
+MUSA_OFF = "export MUSA_LAUNCH_BLOCKING=0\nexport MUSA_BLOCK_SCHEDULE_MODE=1\n"
 ASCEND_OFF = "export ASCEND_LAUNCH_BLOCKING=0\nexport PYTORCH_NPU_ALLOC_CONF=max_split_size_mb:256\n"
 NOT_BLOCKING = "$ env\nCUDA_LAUNCH_BLOCKING=0\nNCCL_DEBUG=INFO\n"
 ADVICE = "B: If that does not help, try `CUDA_LAUNCH_BLOCKING=1 vllm serve ... --tensor-parallel-size 16`\n"
@@ -77,10 +79,11 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
         "https://docs.pytorch.org/docs/stable/cuda_environment_variables.html",
         "https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html",
         "https://www.hiascend.com/document/detail/zh/Pytorch/720/comref/Envvariables/Envir_006.html",
+        "https://github.com/MooreThreads/torch_musa/blob/8b583b3f2fd0/docs/markdown/source/04_quick_start.md",
     ),
     explains=("collectives/below-baseline", "collectives/below-typical"),
-    fires=(TROUBLESHOOTING, ROCM),
-    silent=(ASCEND_OFF, NOT_BLOCKING, ADVICE + NOT_BLOCKING),
+    fires=(TROUBLESHOOTING, ROCM, MUSA),
+    silent=(ASCEND_OFF, NOT_BLOCKING, MUSA_OFF, ADVICE + NOT_BLOCKING),
 )
 def debugging_left_on(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that debug, but for those that only print."""

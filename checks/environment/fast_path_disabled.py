@@ -47,6 +47,8 @@ OUTDONE = """\
 {"schema": "diag/environment/1", "variables": {"NCCL_IB_DISABLE": "0"}, "files": {"/etc/nccl.conf": \
 {"NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "=ens1f0"}}}
 """
+FORCED = 'export XACC_ENABLE=1\nexport XMLIR_D_FORCE_FALLBACK_STR="aten::_index_put_impl_,aten::index.Tensor"\n'
+NOT_FORCED = 'export XMLIR_D_FORCE_FALLBACK_STR=""\nexport VLLM_XPU_USE_SAMPLER_KERNEL=1\nexport UR_L0_SERIALIZE=0\n'
 COMMAND = "$ NCCL_NVLS_ENABLE=0 vllm serve Qwen/Qwen3-8B --tensor-parallel-size 8\n"
 NETWORK = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL")
 NO_PEERS = expression(r"GeForce RTX [45]0")
@@ -92,10 +94,11 @@ NO_PEERS = expression(r"GeForce RTX [45]0")
         "https://github.com/NVIDIA/nccl/blob/master/src/misc/param.cc",
         "https://docs.vllm.ai/en/latest/usage/troubleshooting.html",
         "https://rocm.docs.amd.com/projects/ROCR-Runtime/en/docs-6.2.1/api-reference/environment_variables.html",
+        "https://github.com/intel/torch-xpu-ops/blob/ab84f925a234/src/ATen/native/xpu/XPUFallback.cpp",
     ),
     explains=("collectives/below-baseline", "collectives/below-typical"),
-    fires=(P2P, CONF, COMMAND),
-    silent=(ON, OUTDONE),
+    fires=(P2P, CONF, COMMAND, FORCED),
+    silent=(ON, OUTDONE, NOT_FORCED),
 )
 def fast_path_disabled(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that switch something off."""

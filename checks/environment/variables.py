@@ -20,7 +20,18 @@ LITERALS = (
     *("XPU_", "BKCL_", "ONEAPI_", "SYCL_", "CCL_", "ZE_", "UCX_", "GLOO_", "OMP_NUM_THREADS", "MKL_", "KMP_", "TORCH"),
     *("VLLM_", "SGLANG_", "SGL_", "RAY_", "TRITON_", "FLASHINFER_", "TOKENIZERS_", "TRANSFORMERS_", "HF_", "LD_"),
     *("PYTHONPATH=", "VIRTUAL_ENV=", "CONDA_PREFIX=", "MASTER_", "WORLD_SIZE=", "RANK=", "_proxy=", "_PROXY="),
-    *("AMD_", "TASK_QUEUE_ENABLE=", "FAST_RANDOM_SAMPLE="),
+    *(
+        "AMD_",
+        "TASK_QUEUE_ENABLE=",
+        "FAST_RANDOM_SAMPLE=",
+        "XMLIR_",
+        "MUSA_",
+        "MCCL_",
+        "MACA_",
+        "UR_L0_",
+        "ENABLE_MLU_",
+    ),
+    "ENABLE_FALLBACK_TO_CPU=",
 )
 ASSIGNED = expression(
     r"^[ \t>|*]{0,12}(?:export\s+|declare -x\s+|ENV\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]{1,60})="

@@ -9,7 +9,9 @@ Sampling with a temperature draws exponential noise over the whole vocabulary; t
 report measured 32 tokens per second in all before and about 72 times that after.
 
 ## What it cannot know
-Whether requests sample at all, and whether this version of the plug-in draws its noise by another kernel by now.
+Whether requests sample at all, and whether this version of the plug-in draws its noise by another kernel by now. At
+the revision that was read (09869ee, May 2026) the variable does not reach the rejection sampler of speculative
+decoding, and where requests with a seed and without one share a batch, it draws the latter from a wrong distribution.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Iterator
 from diag.api import Accelerator, Answer, Evidence, Facts, Finding, LaunchArguments, Remedy, Setting, Undecided, check
 
 NAME = "FAST_RANDOM_SAMPLE"
+SAMPLER = "https://github.com/baidu/vLLM-Kunlun/blob/09869ee7795f/vllm_kunlun/v1/sample/ops/topk_topp_sampler.py"
 DEVICES = """\
 $ xpu-smi
 +-----------------------------------------------------------------------------+
@@ -65,11 +68,34 @@ FAST = SERVE.replace("vllm serve", "FAST_RANDOM_SAMPLE=1 vllm serve")
             verify="env | grep FAST_RANDOM_SAMPLE",
             source="https://github.com/baidu/vLLM-Kunlun/pull/3",
         ),
+        Remedy(
+            key="seeds",
+            title={
+                "en": "With it, let no request carry a seed, or all: at revision 09869ee the noise of the others in "
+                "such a batch goes through the logarithm twice, and their tokens are drawn wrongly",
+                "zh": "设置后，请求要么都不带 seed，要么都带：在版本 09869ee 中，"
+                "混合批次里不带 seed 的请求会对噪声取两次对数，采样分布错误",
+            },
+            safety="manual",
+            source=SAMPLER,
+        ),
+        Remedy(
+            key="speculation",
+            title={
+                "en": "Speculative decoding: at that revision its rejection sampler draws by the slow kernel with the "
+                "variable, too; measure without speculation",
+                "zh": "使用投机解码时：该版本的 rejection sampler 即使设置了变量仍使用慢速内核；"
+                "请关闭投机解码后对比测量",
+            },
+            safety="manual",
+            source="https://github.com/baidu/vLLM-Kunlun/pull/406",
+        ),
     ),
     sources=(
         "https://github.com/baidu/vLLM-Kunlun/pull/3",
         "https://github.com/baidu/vLLM-Kunlun/pull/73",
         "https://github.com/baidu/vLLM-Kunlun/pull/406",
+        SAMPLER,
     ),
     fires=(DEVICES + OTHERS + SERVE,),
     silent=(DEVICES + FAST,),

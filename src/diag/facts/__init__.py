@@ -53,6 +53,7 @@ from diag.facts.device import (
 )
 from diag.facts.engine import RAN, STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
 from diag.facts.estimates import CollectiveModel, DecodeStep, DecodeWish
+from diag.facts.fallback import BackendFallback, FallbackNotice
 from diag.facts.host import (
     CacheFolder,
     Clock,
@@ -104,7 +105,17 @@ from diag.facts.models import (
 )
 from diag.facts.naming import device_name, device_names
 from diag.facts.process import CommandEnd, CommandStall, GroupKills, ProcessState, PythonStack
-from diag.facts.reference import EngineFlag, EventCode, Pin, Reference, RuntimeDriver, Variable, Vendor
+from diag.facts.reference import (
+    EngineFlag,
+    EngineOperator,
+    EngineStep,
+    EventCode,
+    Pin,
+    Reference,
+    RuntimeDriver,
+    Variable,
+    Vendor,
+)
 from diag.facts.software import (
     Driver,
     Library,
@@ -129,6 +140,7 @@ __all__ = [
     "READINGS",
     "STATES",
     "Accelerator",
+    "BackendFallback",
     "Behind",
     "CacheFolder",
     "Clock",
@@ -161,13 +173,16 @@ __all__ = [
     "Driver",
     "Engine",
     "EngineFlag",
+    "EngineOperator",
     "EngineState",
+    "EngineStep",
     "EventCode",
     "Expectation",
     "Expected",
     "F",
     "Fact",
     "Facts",
+    "FallbackNotice",
     "ForwardCompatibility",
     "Gid",
     "GroupKills",

@@ -93,13 +93,14 @@ class Variable(Reference, frozen=True, kw_only=True):
     """A variable that changes how an engine, a runtime or a collective library works, and what it costs when left on.
 
     `values` is a regular expression of the values that do so (the whole value must match). `purpose`: `debugging`
-    (slows or floods), `fallback` (switches a fast path off), `override` (makes a device pose as another), `offline`
-    (stops downloads). `effect` says in English and Chinese what happens.
+    (slows or floods), `fallback` (switches a fast path off), `cpu` (lets operators run on the CPU where they would
+    raise), `override` (makes a device pose as another), `offline` (stops downloads). `effect` says in English and
+    Chinese what happens.
     """
 
     name: str
     values: str
-    purpose: Literal["debugging", "fallback", "override", "offline"]
+    purpose: Literal["debugging", "fallback", "cpu", "override", "offline"]
     effect: dict[str, str]
     vendor: str = ""
 
@@ -111,3 +112,39 @@ class Pin(Reference, frozen=True, kw_only=True):
     version: str
     name: str
     specifier: str
+
+
+class EngineStep(Reference, frozen=True, kw_only=True):
+    """A step from a model's last layer to the next token, or of a decoder, that diag can replay by itself.
+
+    `step` is its name in `measure/steps.py`, `engines` those that do it so where no fused kernel does it for them.
+    `title` says in English and Chinese what it is.
+    """
+
+    step: str
+    part: Literal["sampler", "decode"]
+    engines: tuple[str, ...]
+    title: dict[str, str]
+
+
+class EngineOperator(Reference, frozen=True, kw_only=True):
+    """An operator of torch that such steps reach on a backend that plugs into torch, named by overload.
+
+    One that `calls` others is a composite: torch's own kernel of it is made of those, unless the backend brings one.
+    One that calls none is a leaf: the backend must bring the kernel, else the call raises, or goes to the CPU. `shape`
+    is that of a leaf's largest tensor: B requests, V entries of the vocabulary, T = B*n draft tokens, N log
+    probabilities, K of top-k, P and O tokens of prompt and answer, C of context, H the width, D a head's, F inside.
+    `steps` lead to it, `parts` are theirs.
+    """
+
+    operator: str
+    overload: str = ""
+    calls: tuple[str, ...] = ()
+    shape: str = ""
+    parts: tuple[Literal["sampler", "decode"], ...] = ()
+    steps: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Operator and overload as the dispatcher writes them: `aten::sort.values_stable`."""
+        return f"{self.operator}.{self.overload}" if self.overload else self.operator
