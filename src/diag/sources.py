@@ -68,7 +68,8 @@ class LiveHost:
     """This machine. `python` is the interpreter examined, `own` the one diag runs in; `deadline` is monotonic time.
 
     `between` is what is asked of ranks that measure together, `rank` this process's own where a launcher made it one,
-    `ray` the address of the cluster that is to place them. `arguments` are further ones of the children of probes.
+    `ray` the address of the cluster that is to place them. `arguments` are further ones of the children of probes. Of
+    the measuring ones those are taken whose keys begin with one of `measures`.
     """
 
     python: str
@@ -80,6 +81,7 @@ class LiveHost:
     rank: Rank | None = None
     ray: str = ""
     arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    measures: tuple[str, ...] = ("",)
     kind: SourceKind = "live"
     name: str = field(default_factory=lambda: os.uname().nodename)
     known: Known = field(default_factory=lambda: _known(os.environ))
@@ -89,7 +91,7 @@ class LiveHost:
 
         The commands run from the first capture on, a file's, whatever the caller does before it asks for the next.
         """
-        wanted = [probe for probe in probes if probe.live and probe.cost in self.costs]
+        wanted = [probe for probe in probes if probe.live and self._takes(probe)]
         runs = list(self._runs(probe for probe in wanted if not probe.path and probe.cost not in MEASURING))
         asked = {probe.spared.by for probe in wanted if probe.spared}
         decisive: dict[str, Capture] = {}
@@ -117,6 +119,9 @@ class LiveHost:
             yield from world.measured(probe.key, self.between, self.place(probe))
         else:
             yield from stages(probe, self._stage)
+
+    def _takes(self, probe: Probe) -> bool:
+        return probe.cost in self.costs and (probe.cost not in MEASURING or probe.key.startswith(self.measures))
 
     def place(self, probe: Probe) -> Place:
         """Where the ranks of a probe run."""

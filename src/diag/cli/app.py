@@ -24,6 +24,7 @@ from diag.cli.options import (
     Content,
     Device,
     Live,
+    Operators,
     Output,
     Told,
     grouped,
@@ -131,6 +132,20 @@ def device(device: Device, output: Output, content: Content, bounds: Bounds) -> 
     from diag.cli import device as command
 
     return command.run(device, output=output, content=content, bounds=bounds)
+
+
+@app.command()
+@grouped(operators=Operators, output=Output, content=Content, bounds=Bounds)
+def ops(operators: Operators, output: Output, content: Content, bounds: Bounds) -> int:
+    """Find operators of torch that run on the CPU instead of the accelerator, and the steps of engines that need them.
+
+    Reads the table of torch's dispatcher, which is done in seconds and executes nothing: what is registered to go to
+    the CPU is found, what a kernel does by itself is not. --import MODULE loads a plug-in that torch does not load by
+    itself. Exit code: 4 where there is no accelerator.
+    """
+    from diag.cli import ops as command
+
+    return command.run(operators, output=output, content=content, bounds=bounds)
 
 
 @app.command()

@@ -29,6 +29,7 @@ from diag.text import decode, printable
 
 COSTS: tuple[Cost, ...] = ("passive", "active")
 """What it costs to look at what explains a bad number, and to measure."""
+MEASURES = ("collectives", "host/")
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s?(?:([KMG]i?)?(B)?)", re.IGNORECASE)
 LARGEST = 64 * 2**30
@@ -53,7 +54,9 @@ def run(asked: Comm, *, output: Output, content: Content, bounds: Bounds) -> int
     deadline = deadline_of(bounds)
     model = Model.of(asked, bounds) if asked.model else None
     wanted = _wanted(asked, model)
-    host = LiveHost(target_python(asked.python), sys.executable, COSTS, deadline, now, wanted, rank, asked.ray)
+    host = LiveHost(
+        target_python(asked.python), sys.executable, COSTS, deadline, now, wanted, rank, asked.ray, measures=MEASURES
+    )
     if rank and rank.rank:
         return _joined(host, bounds)
     texts = {"earlier": earlier(asked.compare, bounds)} if asked.compare else {}

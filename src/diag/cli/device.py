@@ -37,6 +37,6 @@ def run(asked: Device, *, output: Output, content: Content, bounds: Bounds) -> i
     }
     arguments = {PROBE: (json.encode(request).decode(),)}
     python, deadline = target_python(asked.python), deadline_of(bounds)
-    host = LiveHost(python, sys.executable, COSTS, deadline, now, arguments=arguments)
+    host = LiveHost(python, sys.executable, COSTS, deadline, now, arguments=arguments, measures=(PROBE,))
     question = examine.Question(command=examine.DEVICE, opened=(host,))
     return examine.run(question, output=output, content=content, bounds=bounds, live=Live())

@@ -62,8 +62,8 @@ FREE = ("facts", "values")
 
 DOING = {"live": "examining this host", "run": ""}
 """What is said meanwhile; nothing where a command writes to the same terminal."""
-EXPLAIN, RUN, COMM, DEVICE = "explain", "run", "comm", "device"
-SUBJECTS = {COMM: "collectives/", DEVICE: "device/"}
+EXPLAIN, RUN, COMM, DEVICE, OPS = "explain", "run", "comm", "device", "ops"
+SUBJECTS = {COMM: "collectives/", DEVICE: "device/", OPS: "operators/"}
 """Commands that measure, and how the rules begin that are about what they measure."""
 
 

@@ -121,6 +121,14 @@ class Device(Struct, frozen=True, kw_only=True):
     python: str | None
 
 
+class Operators(Struct, frozen=True, kw_only=True):
+    """Of which device the operators are looked at; see the help of `diag ops`."""
+
+    device: str
+    imports: tuple[str, ...]
+    python: str | None
+
+
 PYTHON = click.option(
     "--python",
     callback=told,
@@ -295,6 +303,13 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         click.option("--budget", type=float, callback=bound, default=6.0, help="Seconds of measuring for each."),
         click.option(
             "--patience", type=float, callback=bound, default=60.0, help="Seconds for which nothing may move."
+        ),
+        IMPORTS,
+        PYTHON,
+    ),
+    Operators: (
+        click.option(
+            "--device", default="auto", show_default=True, callback=told, help="As torch calls it: cuda, xpu, npu."
         ),
         IMPORTS,
         PYTHON,

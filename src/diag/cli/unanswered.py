@@ -24,6 +24,7 @@ from diag.facts import (
     Facts,
     HostLink,
     MatrixProduct,
+    OperatorTable,
     Python,
     RankTiming,
     Reading,
@@ -48,6 +49,7 @@ BUS = ("pci", "node")
 MEASURED: Mapping[str, tuple[tuple[type[Fact], ...], str]] = {
     "collectives/": ((Collective,), "not measured"),
     "device/": ((DeviceMemory, HostLink, MatrixProduct), "not tested"),
+    "operators/": ((OperatorTable,), "not looked at"),
 }
 """Of what a command measures: the facts that tell it, and the words where none does."""
 Words = Mapping[str, str]

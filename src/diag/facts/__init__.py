@@ -104,6 +104,7 @@ from diag.facts.models import (
     runs_on,
 )
 from diag.facts.naming import device_name, device_names
+from diag.facts.operators import Detector, Operator, OperatorStep, OperatorTable, Placement
 from diag.facts.process import CommandEnd, CommandStall, GroupKills, ProcessState, PythonStack
 from diag.facts.reference import (
     EngineFlag,
@@ -161,6 +162,7 @@ __all__ = [
     "Container",
     "DecodeStep",
     "DecodeWish",
+    "Detector",
     "DeviceBaseline",
     "DeviceMeasure",
     "DeviceMemory",
@@ -209,6 +211,9 @@ __all__ = [
     "NetworkInterface",
     "NetworkPort",
     "NumaNode",
+    "Operator",
+    "OperatorStep",
+    "OperatorTable",
     "Origin",
     "Package",
     "PackageFault",
@@ -216,6 +221,7 @@ __all__ = [
     "Partition",
     "PciDevice",
     "Pin",
+    "Placement",
     "Platform",
     "ProcessState",
     "Published",

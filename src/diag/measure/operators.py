@@ -60,17 +60,17 @@ def accelerator(torch: Any) -> str:
     current = guarded(lambda: torch.accelerator.current_accelerator().type, "")
     extension = guarded(torch._C._get_privateuse1_backend_name, "")
     names = dict.fromkeys(filter(None, ("cuda", "xpu", extension, current)))
-    return next((one for one in names if guarded(getattr(torch, one, None).is_available, False)), "")
+    return next((one for one in names if guarded(lambda name=one: getattr(torch, name).is_available(), False)), "")
 
 
 def static(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Who is registered for each operator on a device; those of ATen where none are named."""
     start, dispatcher = time.perf_counter(), torch._C
     key = dispatch_key(torch, request["device"])
-    known = dispatcher._dispatch_get_all_op_names()
+    known = set(dispatcher._dispatch_get_all_op_names())
     wanted = request["operators"] or sorted(name for name in known if name.startswith("aten::"))
-    found = list(placements(dispatcher, key, [name for name in wanted if name in set(known)]))
-    unknown = [name for name in wanted if name not in set(known)]
+    found = list(placements(dispatcher, key, [name for name in wanted if name in known]))
+    unknown = [name for name in wanted if name not in known]
     return {"key": key, "operators": found, "unknown": unknown, "seconds": round(time.perf_counter() - start, 3)}
 
 
@@ -78,7 +78,9 @@ def dispatch_key(torch: Any, device: str) -> str:
     """The dispatch key of a kind of device: `PrivateUse1` for what an extension added, whatever that is called."""
     if device in ("privateuseone", guarded(torch._C._get_privateuse1_backend_name, "")):
         return "PrivateUse1"
-    names = {name.lower(): name for name in vars(torch._C.DispatchKey) if name[0] != "_"}
+    names: dict[str, str] = {name.lower(): name for name in vars(torch._C.DispatchKey) if name[0] != "_"}
+    if device not in names:
+        raise RuntimeError(f"this torch knows no device {device}")
     return names[device]
 
 
@@ -86,7 +88,10 @@ def placements(dispatcher: Any, key: str, names: Iterable[str]) -> Iterator[dict
     """Each operator with its placement on a key and the file that registered the kernel."""
     for name in names:
         table = dispatcher._dispatch_dump_table(name)
-        yield {"name": name, **placed(key, table, partial(dispatcher._dispatch_dump, name))}
+        told = placed(key, table, partial(dispatcher._dispatch_dump, name))
+        # What not even the CPU has is for others: an internal operator of one backend.
+        if told["placement"] != "missing" or winner("CPU", table):
+            yield {"name": name, **told}
 
 
 def placed(key: str, table: str, registrations: Callable[[], str]) -> dict[str, str]:

@@ -68,6 +68,7 @@ WORDS = {
         "not isolated": "the time was over before it was clear who is to blame: --budget gives more",
         "not measured": "nothing was measured between ranks: {why}",
         "not tested": "no device was tested: {why}",
+        "not looked at": "the operators of no device were looked at: {why}",
         "tested": "Devices: GB/s of memory (bytes read and written) and of links to the host (pinned, pageable), "
         "TFLOPS of matrix products",
         "ended": "{error} ({phase})",
@@ -170,6 +171,7 @@ WORDS = {
         "not isolated": "时间用尽，尚未定位到责任方：用 --budget 延长",
         "not measured": "rank 之间未测得任何结果：{why}",
         "not tested": "没有测试任何设备：{why}",
+        "not looked at": "没有检查任何设备的算子：{why}",
         "tested": "设备：显存带宽（读写合计）与主机链路带宽（锁页、可分页），单位 GB/s；矩阵乘，单位 TFLOPS",
         "ended": "{error}（{phase}）",
         "line": "一次调用耗时 α + 字节数 / algbw（µs、GB/s），按残差最小的直线拟合：",
