@@ -15,8 +15,11 @@ from told import examined
 from diag.estimate.blame import judged, pairs_of
 from diag.estimate.isolation import Known, asked, circle, narrowed
 from diag.facts import CollectivePair, CollectiveVerdict
+from diag.probe import program
+from diag.sources import MEASURE
 
 DEAD = 1e4
+FOREIGN = program(str(MEASURE / "isolate.py"))["foreign"]
 
 
 def world(hosts: int, each: int = 8) -> tuple[str, ...]:
@@ -158,6 +161,23 @@ def test_small_messages_that_come_later_by_a_wake_up_accuse_nobody():
     """So it was in a healthy run, in the least of nine passes."""
     steps = [one | {"seconds": [[[2e-4, 9e-4]] * 11 + [[3.31e-4, 9e-4]]]} for one in matrix(EVEN, 9)]
     assert judged(FOUR, steps) == []
+
+
+def test_of_a_machine_that_others_use_more_is_taken_for_healthy():
+    """Two of one pair's milliseconds are a fault on a quiet machine, and none where half of it works for others."""
+    quiet = matrix(EVEN | {1: EVEN[1] | {2: 2.0}}, 9)
+    (link,) = judged(FOUR, quiet)
+    assert (link.kind, link.ranks, link.threshold) == ("link", (1,), 1.6)
+    assert judged(FOUR, [one | {"foreign": 0.5} for one in quiet]) == []
+    assert [one.kind for one in judged(FOUR, [quiet[0], *(one | {"foreign": 0.5} for one in quiet[1:])])] == ["link"]
+    (cut,) = judged(FOUR, [one | {"foreign": 0.5} for one in matrix(EVEN | {1: EVEN[1] | {2: 13.4}}, 9)])
+    assert (cut.kind, cut.ranks, cut.threshold) == ("link", (1,), 3.2)
+
+
+def test_what_others_use_is_told_of_the_machine_where_it_is_most():
+    """Two ranks on one machine, one on another: seconds of their own, of all that ran, and that there were."""
+    assert FOREIGN([("a", 1.0, 2.5, 4.0), ("a", 0.5, 2.4, 4.0), ("b", 3.0, 3.1, 4.0)]) == 0.25
+    assert FOREIGN([("a", 2.0, 1.9, 4.0)]) == 0.0
 
 
 def test_data_that_change_are_told_of_the_rank_that_sends_them():

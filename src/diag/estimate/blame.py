@@ -32,6 +32,8 @@ from diag.estimate.isolation import (
     slow_alone,
     slow_together,
     steps_of,
+    strain,
+    strained,
     voted,
 )
 
@@ -77,7 +79,8 @@ def judged(known: Known, taken: Sequence[Step], dead: Iterable[Pair] = ()) -> li
     found = [one for one in found if one.kind in ("device", "wrong") or one.ranks not in devices]
     told = [one for one in found if one.kind != "noise"]
     found = told or found[:1] or _together(known, taken)
-    return found or ([] if asked(known, taken, cells) else [Verdict("healthy")])
+    healthy = Verdict("healthy", threshold=RATIO * strain(steps_of("pairs", taken)))
+    return found or ([] if asked(known, taken, cells) else [healthy])
 
 
 def pairs_of(count: int) -> int:
@@ -99,7 +102,8 @@ def _slow_alone(known: Known, taken: Sequence[Step]) -> list[Verdict]:
     slow = slow_alone(taken)
     if len(slow) > max(1, len(known.hosts) / 3):
         return [Verdict("noise")]
-    return [Verdict("device", (rank,), (), "", 0, seconds, base) for rank, (seconds, base) in slow.items()]
+    limit = RATIO * strain(steps_of("self", taken))
+    return [Verdict("device", (rank,), (), "", 0, seconds, base, limit) for rank, (seconds, base) in slow.items()]
 
 
 def _slow_pairs(known: Known, cells: Cells) -> list[Verdict]:
@@ -165,9 +169,9 @@ def _figured(known: Known, cells: Cells, blamed: Blamed) -> Verdict:
     ratios = sorted(one for one in told if one[2] == place)
     _, seconds, _, pair = ratios[len(ratios) // 2]
     base = like[inside(known, pair), place]
-    size = known.large if place else SMALL
+    size, limit = known.large if place else SMALL, RATIOS[place] * strained(cells[pair].foreign)
     return verdict._replace(
-        bytes=size, seconds=None if seconds == float("inf") else seconds, base=base, threshold=RATIOS[place]
+        bytes=size, seconds=None if seconds == float("inf") else seconds, base=base, threshold=limit
     )
 
 

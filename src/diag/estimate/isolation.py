@@ -6,8 +6,10 @@ that send at the same time, seconds of each by size) and `groups` (an all_reduce
 steps so far it gives the next one, so that a recorded run is replayed without ranks.
 
 How it judges: by minima, as a busy machine is slower and never faster, of several passes that lie apart. A pair is slow
-from `RATIO` times the lower quartile of its kind (on one host, between two) on. All cells of a row slow: what leaves
-the rank; of a column: what reaches it; of both: the rank. What remains is a link, or noise where it is much.
+from `RATIO` times the lower quartile of its kind (on one host, between two) on, and later on a busy machine: where
+others use a share f of the processors, the rest may take 1 / (1 - f) times as long without any fault. All cells of a
+row slow: what leaves the rank; of a column: what reaches it; of both: the rank. What remains is a link, or noise where
+it is much.
 
 What it cannot know: why. A slow link hides from the late vote as all wait alike, a late rank from the pairs. Where many
 hosts are paired at random, a single path between two of them is found only when an all_reduce is slow over it.
@@ -52,6 +54,8 @@ CIRCLE, ROUNDS, FOLLOW = 8, 3, 8
 RAIL = 0.25
 """The share of the hosts on which the same place must be slow to be one rail."""
 SMALL = 8 * 2**10
+BUSIEST = 0.95
+"""The share of the processors that others use at most: a machine that does nothing else measures nothing."""
 
 
 class Known(NamedTuple):
@@ -71,11 +75,15 @@ class Line(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """An ordered pair: its least seconds by size, how often it was measured, whether a message arrived wrong."""
+    """An ordered pair: its least seconds by size, how often it was measured, whether a message arrived wrong.
+
+    `foreign` is the least share of the processors that others used in one of these passes.
+    """
 
     least: list[float]
     passes: int
     wrong: bool
+    foreign: float = 0.0
 
 
 def asked(known: Known, taken: Sequence[Step], cells: Cells | None = None) -> Step | None:
@@ -99,12 +107,22 @@ def measured(taken: Sequence[Step]) -> Cells:
 
 def add(cells: Cells, step: Step) -> None:
     """Put what a step measured into the matrix."""
-    wrong = set(map(tuple, step.get("wrong", ())))
+    wrong, foreign = set(map(tuple, step.get("wrong", ()))), step.get("foreign", 0.0)
     for pairs, answers in zip(step.get("rounds", ()), step["seconds"]):
         for pair, seconds in zip(map(tuple, pairs), answers):
-            old = cells.get(pair) or Cell(seconds, 0, False)
+            old = cells.get(pair) or Cell(seconds, 0, False, foreign)
             least = [min(both) for both in zip(old.least, seconds)]
-            cells[pair] = Cell(least, old.passes + 1, old.wrong or pair in wrong)
+            cells[pair] = Cell(least, old.passes + 1, old.wrong or pair in wrong, min(old.foreign, foreign))
+
+
+def strained(foreign: float) -> float:
+    """How many times longer work may take of which others use a share of the processors."""
+    return 1 / (1 - min(max(foreign, 0.0), BUSIEST))
+
+
+def strain(taken: Sequence[Step]) -> float:
+    """That of the quietest of some steps."""
+    return strained(min((step.get("foreign", 0.0) for step in taken), default=0.0))
 
 
 def bases(known: Known, cells: Cells) -> dict[tuple[bool, int], float]:
@@ -336,7 +354,8 @@ def slow_alone(taken: Sequence[Step]) -> dict[int, tuple[float, float]]:
     steps = steps_of("self", taken)
     best = [min(ranks) for ranks in zip(*(step["seconds"] for step in steps))] if len(steps) >= PASSES else []
     base = sorted(best)[(len(best) - 1) // 4] if best else 0.0
-    return {rank: (seconds, base) for rank, seconds in enumerate(best) if seconds > RATIO * base}
+    limit = RATIO * strain(steps) * base
+    return {rank: (seconds, base) for rank, seconds in enumerate(best) if seconds > limit}
 
 
 def slow_pairs(known: Known, cells: Cells) -> tuple[set[Pair], set[Pair]]:
@@ -346,7 +365,7 @@ def slow_pairs(known: Known, cells: Cells) -> tuple[set[Pair], set[Pair]]:
     for pair, cell in cells.items():
         for place, seconds in enumerate(cell.least):
             base = like[inside(known, pair), place]
-            if seconds > RATIOS[place] * base and seconds - base > APART:
+            if seconds > RATIOS[place] * strained(cell.foreign) * base and seconds - base > APART:
                 slow[place].add(pair)
     return slow
 

@@ -53,10 +53,10 @@ def isolated(world: Any, document: dict[str, Any], shown: Callable[[], None]) ->
             return
         answers = world.all(f"isolated/{number}", answered(world, step, buffers, hosts))
         if world.rank == 0:
-            errors = [error for _, error in answers if error]
-            document["isolation"]["error"], over = (errors or [""])[0], bool(errors)
+            told, errors, spent = ([answer[place] for answer in answers] for place in range(3))
+            document["isolation"]["error"], over = next(filter(None, errors), ""), any(errors)
             if not over:
-                taken.append({**step, **GATHERED[step["kind"]](step, [answer for answer, _ in answers])})
+                taken.append({**step, **GATHERED[step["kind"]](step, told), "foreign": foreign(spent)})
                 planner["add"](cells, taken[-1])
         shown()
 
@@ -66,13 +66,38 @@ def program(*path: str) -> dict[str, Any]:
     return runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), *path))
 
 
-def answered(world: Any, step: dict[str, Any], buffers: Buffers, hosts: list[str]) -> tuple[Any, str]:
-    """This rank's part of a step, and what it raised."""
+def answered(world: Any, step: dict[str, Any], buffers: Buffers, hosts: list[str]) -> tuple[Any, str, Any]:
+    """This rank's part of a step, what it raised, and what it and all took of this machine's processors."""
+    before = buffers.ticks()
     try:
-        return TAKEN[step["kind"]](world, step, buffers, hosts), ""
-    except Exception as error:
+        told, error = TAKEN[step["kind"]](world, step, buffers, hosts), ""
+    except Exception as raised:
         # Point-to-point calls that a backend does not have raise at once, on both ranks alike.
-        return None, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        told, error = None, f"{type(raised).__name__}: {(str(raised).splitlines() or [''])[0]}"
+    wall, own, busy = (now - then for now, then in zip(buffers.ticks(), before))
+    return told, error, (buffers.machine, own, busy, wall * (os.cpu_count() or 1))
+
+
+def foreign(spent: list[tuple[str, float, float, float]]) -> float:
+    """The share of the processors that others than the ranks used, of the machine where it is most.
+
+    `spent` are of each rank its machine and seconds: its own, those of all that ran there, and those that there were.
+    """
+    shares = [0.0]
+    for machine in {one[0] for one in spent}:
+        here = [one[1:] for one in spent if one[0] == machine]
+        _, busy, all_ = max(here, key=lambda one: one[2])
+        shares.append((busy - sum(own for own, *_ in here)) / max(all_, 1e-9))
+    return round(min(1.0, max(shares)), 3)
+
+
+def machine_of() -> str:
+    """The machine that this is, whatever its name: hosts that are containers of one share its processors."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return os.uname().nodename
 
 
 class Buffers:
@@ -87,7 +112,7 @@ class Buffers:
         cycle = torch.arange(CYCLE, device=world.device).to(self.kind)
         self.pattern = cycle.repeat(length // CYCLE + 2)
         self.target = torch.zeros(length, dtype=self.kind, device=world.device)
-        self.ticks = sweep["ticks"]
+        self.ticks, self.machine = sweep["ticks"], machine_of()
         self.short = torch.zeros(2, dtype=self.kind, device=world.device)
         side = WIDTH.get(world.device, WIDTH_DEVICE)
         self.matrix = torch.ones(side, side, device=world.device)
