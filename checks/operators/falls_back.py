@@ -126,7 +126,7 @@ def _finding(table: OperatorTable, away: list[Operator], facts: Facts) -> Findin
     rows = {one.backend.lower(): one for one in facts.all(BackendFallback)}
     row = rows.get(table.device)
     names = ", ".join(one.name.removeprefix("aten::") for one in away[:SHOWN])
-    values = {
+    values: dict[str, str | int | float] = {
         "device": table.device,
         "operators": names + (", …" if len(away) > SHOWN else ""),
         "count": len(away),

@@ -60,7 +60,12 @@ def accelerator(torch: Any) -> str:
     current = guarded(lambda: torch.accelerator.current_accelerator().type, "")
     extension = guarded(torch._C._get_privateuse1_backend_name, "")
     names = dict.fromkeys(filter(None, ("cuda", "xpu", extension, current)))
-    return next((one for one in names if guarded(lambda name=one: getattr(torch, name).is_available(), False)), "")
+    return next((one for one in names if guarded(partial(usable, torch, one), False)), "")
+
+
+def usable(torch: Any, name: str) -> bool:
+    """Whether this torch has devices of this name."""
+    return bool(getattr(torch, name).is_available())
 
 
 def static(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +95,7 @@ def placements(dispatcher: Any, key: str, names: Iterable[str]) -> Iterator[dict
         table = dispatcher._dispatch_dump_table(name)
         told = placed(key, table, partial(dispatcher._dispatch_dump, name))
         # What not even the CPU has is for others: an internal operator of one backend.
-        if told["placement"] != "missing" or winner("CPU", table):
+        if told["placement"] not in ("missing", "backend-fallback") or winner("CPU", table):
             yield {"name": name, **told}
 
 
