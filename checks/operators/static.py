@@ -36,9 +36,8 @@ def static(capture: Capture) -> Iterator[Fact]:
     for one in document["operators"]:
         found.setdefault(one["placement"], []).append(one["name"])
     owners = {one["name"]: one["owner"] for one in document["operators"] if one["placement"] in OWNED and one["owner"]}
-    told = ", ".join(f"{len(names)} {placement}" for placement, names in sorted(found.items()))
     yield OperatorTable(
-        origin=capture.said(f"{document['device']} ({document['key']}): {told}"),
+        origin=capture.said(f'"device": "{document["device"]}", "key": "{document["key"]}"'),
         device=document["device"],
         key=document["key"],
         torch=document["torch"],
