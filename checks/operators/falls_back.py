@@ -26,6 +26,7 @@ from diag.api import (
     Finding,
     Operator,
     OperatorTable,
+    Platform,
     Remedy,
     check,
 )
@@ -42,6 +43,20 @@ HEAD = (
 FILE, WIDE = "csrc/fallback.cpp:20", "csrc/fallback.cpp:31"
 ALONE = HEAD % ("fallback", FILE, "composite", "native", "")
 ALL = HEAD % ("backend-fallback", WIDE, "composite", "backend-fallback", WIDE)
+P800 = """\
+$ xpu-smi
++-----------------------------------------------------------------------------+
+| XPU-SMI               Driver Version: 5.0.21.26    XPU-RT Version: 5.0.21   |
+|-------------------------------+----------------------+----------------------+
+| XPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | XPU-Util  Compute M. |
+|                               |             L3-Usage |            SR-IOV M. |
+|===============================+======================+======================|
+|   0  P800 OAM           N/A   | 00000000:03:00.0 N/A |                    0 |
+| N/A   37C  N/A     85W / 400W |      0MiB / 98304MiB |      0%      Default |
+|                               |      0MiB /    96MiB |             Disabled |
++-------------------------------+----------------------+----------------------+
+"""
 NATIVE = HEAD % ("native", "", "composite", "native", "")
 OWN_SORT = HEAD % ("native", "", "native", "backend-fallback", WIDE)
 REPLACED = HEAD % ("python", "fix.py:12", "composite", "native", "")
@@ -52,7 +67,7 @@ REPLACED = HEAD % ("python", "fix.py:12", "composite", "native", "")
     severity="warning",
     about="device",
     needs=(OperatorTable,),
-    uses=(BackendFallback, EngineStep, Operator),
+    uses=(BackendFallback, EngineStep, Operator, Platform),
     words={
         "en": {
             "title": "Operators that engines need for every token fall back to the CPU",
@@ -108,7 +123,7 @@ REPLACED = HEAD % ("python", "fix.py:12", "composite", "native", "")
         "https://github.com/intel/torch-xpu-ops/blob/ab84f925a234/src/ATen/native/xpu/XPUFallback.cpp",
         "https://github.com/Ascend/pytorch/issues/40",
     ),
-    fires=(ALONE, ALL),
+    fires=(ALONE, ALL, P800 + ALONE.replace("hostdev", "cuda")),
     silent=(NATIVE, OWN_SORT, REPLACED),
 )
 def falls_back(facts: Facts) -> Iterator[Answer]:
@@ -123,8 +138,10 @@ def falls_back(facts: Facts) -> Iterator[Answer]:
 def _finding(table: OperatorTable, away: list[Operator], facts: Facts) -> Finding:
     reached = {step for one in away for step in one.steps}
     steps = [one for one in facts.all(EngineStep) if one.step in reached]
-    rows = {one.backend.lower(): one for one in facts.all(BackendFallback)}
-    row = rows.get(table.device)
+    makers = {maker for one in facts.all(Platform) for maker in one.present}
+    rows = facts.all(BackendFallback)
+    # A plug-in that takes the place of CUDA is known by its maker alone.
+    row = next((one for one in rows if one.backend.lower() == table.device or one.vendor in makers), None)
     names = ", ".join(one.name.removeprefix("aten::") for one in away[:SHOWN])
     values: dict[str, str | int | float] = {
         "device": table.device,
