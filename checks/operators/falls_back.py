@@ -71,13 +71,13 @@ REPLACED = HEAD % ("python", "fix.py:12", "composite", "native", "")
     words={
         "en": {
             "title": "Operators that engines need for every token fall back to the CPU",
-            "summary": "{device}: {operators} go to the CPU ({count} operators; steps: {steps.en})",
+            "summary": "{device} has the CPU in place of a kernel for {operators}; steps that need it: {steps.en}",
             "cause": "The maker's layer of torch has no kernel for them and registers the CPU in its place. What an "
             "engine does without torch (a fused sampler, an attention kernel of its own) is not slowed by it.",
         },
         "zh": {
             "title": "引擎每个 token 都要用到的算子回退到 CPU",
-            "summary": "{device}：{operators} 在 CPU 上执行（共 {count} 个算子；涉及步骤：{steps.zh}）",
+            "summary": "{device}：{operators} 没有设备内核，在 CPU 上执行；涉及步骤：{steps.zh}",
             "cause": "厂商的 torch 适配层没有这些算子的内核，注册了 CPU 回退。若引擎在该步骤使用自带的融合内核"
             "（如融合采样、专用注意力内核），则不受影响。",
         },
@@ -146,7 +146,6 @@ def _finding(table: OperatorTable, away: list[Operator], facts: Facts) -> Findin
     values: dict[str, str | int | float] = {
         "device": table.device,
         "operators": names + (", …" if len(away) > SHOWN else ""),
-        "count": len(away),
         "steps.en": _listed([one.title["en"] for one in steps], ", "),
         "steps.zh": _listed([one.title["zh"] for one in steps], "、"),
         "forbid": row.forbid if row else "",

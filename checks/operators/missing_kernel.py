@@ -36,13 +36,13 @@ HEAD = (
     words={
         "en": {
             "title": "Operators that engines need have no kernel on the accelerator",
-            "summary": "{device}: {operators} ({count} operators) raise; steps: {steps.en}",
+            "summary": "{device} has no kernel for {operators}; steps that need it: {steps.en}",
             "cause": "The maker's layer of torch registers nothing for them, and no fallback to the CPU. What an "
             "engine does without torch (a fused sampler, an attention kernel of its own) does not need them.",
         },
         "zh": {
             "title": "引擎所需的算子在加速器上没有内核",
-            "summary": "{device}：{operators}（共 {count} 个算子）调用即报错；涉及步骤：{steps.zh}",
+            "summary": "{device}：{operators} 没有内核，调用即报错；涉及步骤：{steps.zh}",
             "cause": "厂商的 torch 适配层未注册这些算子，也没有 CPU 回退。"
             "若引擎在该步骤使用自带的融合内核，则不需要它们。",
         },
@@ -79,7 +79,6 @@ def missing_kernel(facts: Facts) -> Iterator[Answer]:
                 values={
                     "device": table.device,
                     "operators": names + (", …" if len(found) > SHOWN else ""),
-                    "count": len(found),
                     "steps.en": ", ".join(dict.fromkeys(one.title["en"] for one in steps[:SHOWN])),
                     "steps.zh": "、".join(dict.fromkeys(one.title["zh"] for one in steps[:SHOWN])),
                 },
