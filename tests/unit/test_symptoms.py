@@ -1,13 +1,12 @@
 import time
 
 import pytest
+from held import LOADED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diag import plugins
 from diag.symptoms import LINE_CAP, Ratio, Symptoms, compiled, literal, search
 
-LOADED = plugins.load([plugins.bundled()])
 EXPRESSIONS = sorted({one for check in LOADED.checks.values() if check.symptoms for one in check.symptoms.any})
 UNWANTED = sorted({one for check in LOADED.checks.values() if check.symptoms for one in check.symptoms.none})
 BOUND = 10.0
