@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from diag import engine, summary
 from diag.capture import Capture, Held
 from diag.check import Check
 from diag.engine import Examination
-from diag.facts import Fact
+from diag.facts import Fact, Reference
 from diag.finding import Finding
 from diag.probe import Probe
 from diag.report import Judged, Report, Source, assemble
@@ -75,6 +76,24 @@ def verdicts(examination: Examination) -> list[tuple[Any, ...]]:
         (one.check, one.status, one.scopes, [(found.subject, found.values, evidence(found)) for found in one.findings])
         for one in examination.results
     ]
+
+
+def same(captures: Iterable[Capture], text: str) -> bool:
+    """Whether all rules say of captures what they say of a pasted text.
+
+    They are pure questions put to facts, and are asked where the facts differ in more than the name of the text; where
+    more examples are asked for, always.
+    """
+    taken = list(captures)
+    if "DIAG_EXAMPLES" not in os.environ and learnt(taken) == learnt(paste(text)):
+        return True
+    return verdicts(examined(taken)) == verdicts(pasted(text))
+
+
+def learnt(captures: Iterable[Capture]) -> list[Fact]:
+    """All that is known by captures but the reference, without the names of the texts."""
+    told = engine.examine(captures, LOADED, []).facts
+    return [replace(one, origin=replace(one.origin, capture="")) for one in told if not isinstance(one, Reference)]
 
 
 def evidence(found: Finding) -> list[tuple[str, int, str]]:
