@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from diag.cli.examine import leaving
 from diag.redact import Known, Redactor
 from diag.report import Report
@@ -9,6 +11,7 @@ from diag.report import Report
 from .loaded import LANGUAGES, Vector, pasted, report, statuses
 
 KEYS = (b"0123456789abcdef", bytes(16))
+SOAK = "DIAG_EXAMPLES" in os.environ
 KNOWN = Known(hosts=("node-7.example.org", "torch"), users=("alice", "root", "opt"), homes=("/home/alice", "/opt"))
 
 
@@ -18,7 +21,9 @@ def test_redacted_text_is_judged_the_same(vector: Vector) -> None:
     redacted = {gate.text(vector.text) for gate in gates} | {twice.text(once.text(vector.text))}
     for text in redacted - {vector.text}:
         assert statuses(pasted(text)) == statuses(pasted(vector.text))
-    for language in LANGUAGES:
+    # Where nothing was found the report says little in words.
+    found = any(one.findings for one in pasted(vector.text).results)
+    for language in LANGUAGES if found or SOAK else LANGUAGES[:1]:
         says_the_same(report(pasted(vector.text), language))
 
 

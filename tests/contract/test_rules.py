@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from held import ROOTS
 
 from diag.check import Check
 from diag.facts import Text, Unavailable
 from diag.finding import Finding
 from diag.selftest import proved
 
-from .loaded import LANGUAGES, LOADED, ROOTS, Vector, alone, pasted, report
+from .loaded import LANGUAGES, LOADED, Vector, alone, pasted, report
 
 FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
