@@ -18,10 +18,10 @@ check: $(VENV)/installed
 	$(BIN)/python docs/outputs.py --check
 	$(BIN)/python docs/faults.py --check
 	$(BIN)/python docs/matrix.py --check
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 test: $(VENV)/installed
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 format: $(VENV)/installed
 	$(BIN)/ruff format .
@@ -46,7 +46,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/run.py
 
 soak full: $(VENV)/installed
-	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto -k "fuzz or interrupted or spawn or faults or probes or contract or test_run"
+	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto --dist worksteal -k "fuzz or interrupted or spawn or faults or probes or contract or test_run"
 	DIAG_EXAMPLES=10000 $(BIN)/pytest tests/cli/test_isolate.py
 
 $(VENV)/installed: pyproject.toml

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import shutil
 import signal
+import tempfile
 from typing import Any
 
 import pytest
+
+# Before all that is loaded: processes that run tests beside this one are given the same.
+OWNS = "DIAG_TESTS_CACHE" not in os.environ
+os.environ.setdefault("DIAG_TESTS_CACHE", tempfile.mkdtemp(prefix="diag-tests-") if OWNS else "")
 
 SAID = pytest.StashKey[list[str]]()
 
@@ -15,6 +23,17 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: takes more than a second (deselect with -m 'not slow')")
     config.stash[SAID] = []
+
+
+def pytest_collection_finish() -> None:
+    # What was loaded and collected stays to the end: it need not be looked through again and again.
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    if OWNS:
+        shutil.rmtree(os.environ["DIAG_TESTS_CACHE"], ignore_errors=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

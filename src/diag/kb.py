@@ -157,7 +157,7 @@ class Entry(Rule, frozen=True, kw_only=True):
 
         A line that matches is such a text, whatever it was taken for.
         """
-        if not facts.sightings(slug) and not any(map(facts.read, self.text)):
+        if facts.kinds_read().isdisjoint(self.text) and not facts.sightings(slug):
             return f"no {' or '.join(self.text)} here"
         return self.applies.reason(facts) if self.applies else ""
 

@@ -50,7 +50,7 @@ def sections(capture: Capture, scanned: Scanned, probes: Sequence[Probe]) -> lis
     typed = list(transcript.typed(prompts, probes))
     wanted = [(span, probe, True) for span, probe in typed]
     for probe in probes:
-        if probe.recognise:
+        if probe.recognise and not hits.keys().isdisjoint(probe.recognise.literals):
             own = sorted(span for span, one in typed if one is probe)
             found = _bounded(_spans(probe.recognise, hits, borders))
             wanted += [(span, probe, False) for span in found if not _inside(span, own)]

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
+import os
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import held
+from held import LOADED
 from msgspec.structs import replace
 
-from diag import engine, plugins, summary
+from diag import engine, summary
 from diag.capture import Capture, Held
 from diag.check import Check
 from diag.engine import Examination
-from diag.facts import Fact
+from diag.facts import Fact, Reference
 from diag.finding import Finding
-from diag.learn import learn
 from diag.probe import Probe
 from diag.report import Judged, Report, Source, assemble
 from diag.sources import Paste
 from diag.transcript import PROMPT
 
 REPO = Path(__file__).resolve().parents[2]
-ROOTS = plugins.roots()
-LOADED = plugins.load(ROOTS)
 LANGUAGES = ("en", "zh")
 
 
@@ -79,6 +78,24 @@ def verdicts(examination: Examination) -> list[tuple[Any, ...]]:
     ]
 
 
+def same(captures: Iterable[Capture], text: str) -> bool:
+    """Whether all rules say of captures what they say of a pasted text.
+
+    They are pure questions put to facts, and are asked where the facts differ in more than the name of the text; where
+    more examples are asked for, always.
+    """
+    taken = list(captures)
+    if "DIAG_EXAMPLES" not in os.environ and learnt(taken) == learnt(paste(text)):
+        return True
+    return verdicts(examined(taken)) == verdicts(pasted(text))
+
+
+def learnt(captures: Iterable[Capture]) -> list[Fact]:
+    """All that is known by captures but the reference, without the names of the texts."""
+    told = engine.examine(captures, LOADED, []).facts
+    return [replace(one, origin=replace(one.origin, capture="")) for one in told if not isinstance(one, Reference)]
+
+
 def evidence(found: Finding) -> list[tuple[str, int, str]]:
     return [(one.says, one.origin.line, one.origin.quote) for one in found.evidence]
 
@@ -102,15 +119,7 @@ def told(probe: Probe, captures: Iterable[Capture]) -> list[Fact]:
 
 def readings(probe: Probe, captures: Iterable[Capture]) -> list[tuple[Capture, list[Fact]]]:
     """Each part that one probe is given, with what it tells of it."""
-    kept: list[tuple[Capture, list[Fact]]] = []
-
-    def read(capture: Capture) -> list[Fact]:
-        kept.append((capture, list(probe.read(capture))))
-        return kept[-1][1]
-
-    watched = {**LOADED.probes, probe.key: dataclasses.replace(probe, read=read)}
-    learn(captures, dataclasses.replace(LOADED, probes=watched))
-    return kept
+    return [(part, read) for key, part, read in held.readings(captures) if key == probe.key]
 
 
 def own_texts(probe: Probe) -> list[str]:
@@ -122,17 +131,8 @@ def own_texts(probe: Probe) -> list[str]:
 def read_texts() -> dict[str, list[str]]:
     """The texts that each probe tells something of."""
     kept: dict[str, list[str]] = {}
-
-    def watched(probe: Probe) -> Probe:
-        def read(capture: Capture) -> list[Fact]:
-            facts = list(probe.read(capture))
-            if facts and not any(PROMPT.match(line.text) for line in capture.lines()):
-                kept.setdefault(probe.key, []).append(capture.content)
-            return facts
-
-        return dataclasses.replace(probe, read=read)
-
-    probes = {probe.key: watched(probe) for probe in PROBES}
     for text in sorted({*(vector.text for vector in VECTORS), *SAVED}):
-        learn(paste(text), dataclasses.replace(LOADED, probes=probes))
+        for key, part, facts in held.readings(paste(text)):
+            if facts and not any(PROMPT.match(line.text) for line in part.lines()):
+                kept.setdefault(key, []).append(part.content)
     return kept

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from held import keep_parsed
+
 CALL = ("-c", "from diag.cli import main; main()")
 
 
@@ -16,6 +18,8 @@ def diag(home: Path, *arguments: str, text: str = "", **environment: str) -> sub
     """Run the command line in an empty folder of its own."""
     folder = home / "elsewhere"
     folder.mkdir(exist_ok=True, parents=True)
+    if not (home / "cache").exists():
+        keep_parsed(home / "cache/diag")
     places = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "XDG_CONFIG_HOME": str(home / "config")}
     path = os.pathsep.join(filter(None, (environment.pop("PYTHONPATH", ""), os.environ.get("PYTHONPATH"))))
     told = {"PATH": os.environ["PATH"], "PYTHONUTF8": "1", "PYTHONPATH": path, **places, **environment}

@@ -7,12 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from held import ROOTS
 
 from diag import plugins
 from diag.check import Check
 from diag.selftest import proved
 
-from .loaded import LOADED, REPO, ROOTS
+from .loaded import LOADED, REPO
 from .shell import diag, examine
 
 EXAMPLE = REPO / "examples/vendor-root"

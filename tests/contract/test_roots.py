@@ -8,11 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from held import ROOTS
 
 from diag import plugins
 
 from .acme import CHECK, entry, project, write
-from .loaded import LOADED, ROOTS
+from .loaded import LOADED
 from .shell import diag, examine
 
 PIP = (sys.executable, "-m", "pip", "-q", "--disable-pip-version-check")

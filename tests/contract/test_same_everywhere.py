@@ -18,7 +18,7 @@ from diag.probe import Probe
 from diag.sources import LiveHost
 from diag.text import LINE_CAP
 
-from .loaded import LIVE, LOADED, PROBES, Vector, examined, own_texts, paste, pasted, verdicts
+from .loaded import LIVE, LOADED, PROBES, VECTORS, Vector, examined, own_texts, paste, same, verdicts
 from .loaded import told as all_told
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
@@ -75,19 +75,17 @@ def absent(probe: Probe, captures: Iterable[Capture]) -> list[Unavailable]:
     return [one for one in examined(captures).facts.all(Unavailable) if one.what == probe.key]
 
 
-def test_bundle(vector: Vector, tmp_path: Path) -> None:
-    taken = bundled(paste(vector.text), tmp_path / "b.tar.gz")
-    assert verdicts(examined(taken)) == verdicts(pasted(vector.text))
-
-
-def test_file(vector: Vector, tmp_path: Path) -> None:
+def test_bundle_file_and_pipe(vector: Vector, tmp_path: Path) -> None:
+    assert same(bundled(paste(vector.text), tmp_path / "b.tar.gz"), vector.text)
     (tmp_path / "vector").write_text(vector.text)
-    assert verdicts(examined(sources.paste(tmp_path / "vector").captures(()))) == verdicts(pasted(vector.text))
+    assert same(sources.paste(tmp_path / "vector").captures(()), vector.text)
+    assert same(sources.piped(io.BytesIO(vector.text.encode())).captures(()), vector.text)
 
 
-def test_pipe(vector: Vector) -> None:
-    piped = sources.piped(io.BytesIO(vector.text.encode()))
-    assert verdicts(examined(piped.captures(()))) == verdicts(pasted(vector.text))
+def test_what_is_not_the_same_is_told() -> None:
+    fires, silent = (next(one for one in VECTORS if one.name.endswith(end)) for end in ("-fires1", "-silent1"))
+    assert same(paste(fires.text), fires.text)
+    assert not same(paste(silent.text), fires.text)
 
 
 def test_this_host_and_its_bundle(host: dict[str, Capture], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from functools import cache
 from json import dumps
 from pathlib import Path
 
+from held import keep_parsed
 from msgspec import json
 
 from diag.report import Report
@@ -88,6 +89,8 @@ def lay_out(fault: Fault, box: Path) -> None:
         place.write_text(filled(text, box))
         place.chmod(0o755 if text.startswith("#!") else 0o644)
     subprocess.run(("sh", "-ec", filled(fault.made, box)), cwd=box, check=True)
+    if not fault.first and not (box / "home/.cache").is_file():
+        keep_parsed(box / "home/.cache/diag")
 
 
 def filled(text: str, box: Path) -> str:

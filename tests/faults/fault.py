@@ -31,6 +31,8 @@ class Fault:
     environment: Mapping[str, str | None] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     soak: bool = False
+    first: bool = False
+    """Whether diag never ran before, so that nothing of what it parses is kept yet."""
 
     exit: int = 4
     unavailable: Mapping[str, str] = field(default_factory=dict)

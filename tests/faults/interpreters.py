@@ -72,7 +72,7 @@ def nvml(name: str, code: str, reason: str, **more: object) -> Fault:
 
 
 TORCHES = (
-    torch("raises", "raise RuntimeError('spoiled')", "RuntimeError: spoiled"),
+    torch("raises", "raise RuntimeError('spoiled')", "RuntimeError: spoiled", first=True),
     torch("misses a library", "raise ImportError('libcudart.so.12: cannot open')", "ImportError: libcudart.so.12"),
     torch("has an error of syntax", "def :", "SyntaxError"),
     torch("exits with 0", "import os\nos._exit(0)", "it ended without its document"),

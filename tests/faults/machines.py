@@ -117,7 +117,7 @@ MACHINES = (
     without("the environment is no text", PATH="/usr/bin:/\udcff", HOME="/\udcff\n", TERM="\x1b[31m"),
     without("TERM is not set, LC_ALL=C without UTF-8", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", TERM=None),
     without("the locale is not there", LC_ALL="xx_XX.UTF-8", LANG="xx_XX.UTF-8"),
-    machine("the folder is deleted", "mkdir gone; cd gone; rmdir ../gone"),
+    machine("the folder is deleted", "mkdir gone; cd gone; rmdir ../gone", first=True),
     machine("stdin is closed", "exec <&-"),
     machine("stderr is closed", "exec 2>&-"),
 )
@@ -141,7 +141,7 @@ LIMITS = (
         answered=("proc/meminfo",),
         writes=(),
     ),
-    machine("64 open files (ulimit -n)", "ulimit -n 64", answered=("packages", "container", "df")),
+    machine("64 open files (ulimit -n)", "ulimit -n 64", first=True, answered=("packages", "container", "df")),
     machine(
         "20 open files (ulimit -n)",
         "ulimit -n 20",
@@ -149,7 +149,12 @@ LIMITS = (
         incomplete="the interpreter did not answer",
         answered=("proc/meminfo",),
     ),
-    machine("256 MiB of address space (ulimit -v)", "ulimit -v 262144", answered=("packages", "container", "df")),
+    machine(
+        "256 MiB of address space (ulimit -v)",
+        "ulimit -v 262144",
+        first=True,
+        answered=("packages", "container", "df"),
+    ),
     machine("a stack of 256 KiB (ulimit -s)", "ulimit -s 256", answered=("packages", "container", "df")),
     machine("SIGCHLD, SIGINT, SIGTERM and SIGPIPE are ignored", "trap '' CHLD INT TERM PIPE"),
 )

@@ -77,7 +77,7 @@ TOOLS = (
         incomplete="",
     ),
     hanging("prints half a table and hangs", f"{printing(HALF, 0)[:-7]}\nsleep 600"),
-    tool("ends without a word", "exit 0", NOTHING),
+    tool("ends without a word", "exit 0", NOTHING, first=True),
     tool("reads stdin for ever", "exec cat", NOTHING),
     tool("leaves a grandchild that holds the pipe", "sleep 600 &", NOTHING),
     failing("finds no driver (exit code 9)", printing(NO_DRIVER, 9), NO_DRIVER),

@@ -1,20 +1,19 @@
 """What leaves in a report: no part of a secret, wherever a quote is cut, and nothing that hides what is beside it."""
 
 import pytest
+from held import LOADED
 from msgspec import json
 
 from diag.capture import HELD_CAP, QUOTE_CAP, Held
 from diag.cli.examine import leaving
 from diag.cli.unanswered import uncaused
 from diag.engine import examine
-from diag.plugins import bundled, load
 from diag.redact import Redactor
 from diag.render.words import WORDS
 from diag.report import Judged, Report, Source, assemble
 from diag.sources import Paste
 from diag.unexplained import unexplained
 
-LOADED = load([bundled()])
 KEY = b"0123456789abcdef"
 FAULT = "RuntimeError: CUDA error: device-side assert triggered "
 UNKNOWN = "2025-01-02 10:00:00 ERROR [core.py:79] frobnicator exploded "

@@ -3,13 +3,12 @@
 from fnmatch import fnmatchcase
 
 import pytest
+from held import LOADED
 from packaging.specifiers import SpecifierSet
 
-from diag import plugins
 from diag.facts import DeviceModel, ForwardCompatibility, Reference, Release, TorchArchitectures
 from diag.versions import numbers, satisfies
 
-LOADED = plugins.load([plugins.bundled()])
 ROWS: tuple[Reference, ...] = (*LOADED.references, *(row for one in LOADED.later for row in one.rows()))
 DEVICES = [one for one in ROWS if isinstance(one, DeviceModel)]
 BUILDS = [one for one in ROWS if isinstance(one, TorchArchitectures)]

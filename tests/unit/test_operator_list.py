@@ -14,14 +14,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+from held import LOADED
 
-from diag import plugins
 from diag.facts import EngineOperator, EngineStep, Reference
 
 TRACE = Path(__file__).with_name("leaf_trace.py")
 PROGRAM = runpy.run_path(str(TRACE.parents[2] / "src/diag/measure/steps.py"))
 STEPS, Sizes = PROGRAM["STEPS"], PROGRAM["Sizes"]
-LOADED = plugins.load([plugins.bundled()])
 ROWS: tuple[Reference, ...] = (*LOADED.references, *(row for one in LOADED.later for row in one.rows()))
 OPERATORS = {one.name: one for one in ROWS if isinstance(one, EngineOperator)}
 NAMED = {one.step: one for one in ROWS if isinstance(one, EngineStep)}

@@ -17,7 +17,7 @@ from diag.facts import Facts
 NAMES = [saved["file"] for saved in SOURCES]
 GREEN, RESET = "\x1b[32m", "\x1b[0m"
 
-each = pytest.mark.parametrize("saved", SOURCES, ids=NAMES)
+each = pytest.mark.parametrize("saved", SOURCES, ids=NAMES, scope="module")
 
 
 def by_line(change: Callable[[str], str]) -> Callable[[str], bytes]:

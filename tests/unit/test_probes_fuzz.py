@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from random import Random
 from typing import Any
@@ -54,7 +54,8 @@ HOSTILE = [
 ]
 
 
-def _own() -> dict[str, list[str]]:
+@cache
+def own_lines() -> dict[str, list[str]]:
     """The lines of the texts that each probe tells something of."""
     kept: dict[str, set[str]] = {}
     for path in CAPTURES.rglob("*.txt"):
@@ -64,7 +65,6 @@ def _own() -> dict[str, list[str]]:
     return {key: sorted(lines) for key, lines in kept.items()}
 
 
-OWN = _own()
 any_line = st.one_of(st.sampled_from(REAL), st.sampled_from(OPENERS), st.sampled_from(HOSTILE), st.text(max_size=40))
 
 
@@ -77,7 +77,7 @@ def texts(line: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 def text_of(probe: Probe, dice: Random) -> str:
     """Mostly lines of its own texts, some torn: made from one seed, since drawing each part takes far longer."""
-    own = OWN.get(probe.key, REAL)
+    own = own_lines().get(probe.key, REAL)
     openers = probe.recognise.literals if probe.recognise else ("",)
 
     def line() -> str:
@@ -113,8 +113,14 @@ def test_nor_the_whole_examination(text: str) -> None:
 KEY = re.compile(r'"([A-Za-z_]{2,20})":')
 ASKED = {"build", "devices", "trials", "versions", "libraries", "packages", "unseen", "error", "warnings"}
 MEASURED = [probe for probe in LOADED.probes.values() if probe.measure and probe.recognise]
-KEYS = sorted({key for probe in MEASURED for line in OWN.get(probe.key, ()) for key in KEY.findall(line)} | ASKED)
 LEAVES = (None, True, False, 0, -1, 2**70, 1.5, float("inf"), "", "x", "0000:1a:00.0", "9.9.9")
+
+
+@cache
+def keys() -> list[str]:
+    """The keys of the documents that were recorded, and those that are asked for."""
+    lines = (line for probe in MEASURED for line in own_lines().get(probe.key, ()))
+    return sorted({key for line in lines for key in KEY.findall(line)} | ASKED)
 
 
 def value_of(dice: Random, depth: int) -> Any:
@@ -123,8 +129,8 @@ def value_of(dice: Random, depth: int) -> Any:
     if kind == 2:
         return [value_of(dice, depth - 1) for _ in range(dice.randrange(3))]
     if kind == 3:
-        return {dice.choice(KEYS): value_of(dice, depth - 1) for _ in range(dice.randrange(4))}
-    return dice.choice(LEAVES) if kind else dice.choice(KEYS)
+        return {dice.choice(keys()): value_of(dice, depth - 1) for _ in range(dice.randrange(4))}
+    return dice.choice(LEAVES) if kind else dice.choice(keys())
 
 
 @pytest.mark.parametrize("probe", MEASURED, ids=lambda probe: probe.key)
@@ -133,7 +139,7 @@ def test_nor_does_a_document_of_no_child(probe: Probe) -> None:
     dice = Random(probe.key)
     tag = json.loads(f"{{{probe.recognise.literals[0]}}}")
     for _ in range(EXAMPLES):
-        document = json.dumps(tag | {key: value_of(dice, 3) for key in dice.sample(KEYS, min(len(KEYS), 12))})
+        document = json.dumps(tag | {key: value_of(dice, 3) for key in dice.sample(keys(), min(len(keys()), 12))})
         found = facts_of([Capture.of(probe.key, document, kind="measure", exit_code=0)])
         assert all(isinstance(fact.origin.line, int) for fact in found)
 

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from held import LOADED
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
@@ -11,14 +12,12 @@ from msgspec.structs import replace
 from diag.capture import Held
 from diag.cli.emit import write
 from diag.engine import examine
-from diag.plugins import bundled, load
 from diag.render import Look, formats, render
 from diag.report import Judged, Source, assemble
 from diag.sources import Paste
 from diag.text import decode
 from diag.unexplained import Excerpt, Unexplained
 
-LOADED = load([bundled()])
 SHOWN = {*("inline", "text", "code_inline", "code_block", "fence", "softbreak", "text_special", "html_block")} | {
     f"{name}_{end}"
     for name in ("heading", "paragraph", "bullet_list", "list_item", "strong")

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 import yaml
+from held import LOADED
 
-from diag import engine, plugins
+from diag import engine
 from diag.capture import Held
 from diag.finding import Finding
 from diag.report import ranked
 from diag.sources import Paste
 
 FOLDER = Path(__file__).resolve().parents[1] / "reports"
-LOADED = plugins.load([plugins.bundled()])
 ROWS: list[dict[str, Any]] = [
     one for one in yaml.safe_load((FOLDER / "accepted.yaml").read_text()) if not one.get("undecidable")
 ]

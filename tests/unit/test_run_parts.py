@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from held import LOADED
 
 from diag import plugins, streams, witness
 from diag.capture import Capture
@@ -33,9 +34,9 @@ Thread 14286 (active+gil): "Thread-1 (worker)"
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def loaded() -> plugins.Loaded:
-    return plugins.load([plugins.bundled()])
+    return LOADED
 
 
 @pytest.mark.parametrize(

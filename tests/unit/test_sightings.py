@@ -1,8 +1,9 @@
 from pathlib import Path
 
+import held
 import pytest
 
-from diag import engine, plugins, text
+from diag import engine, text
 from diag.capture import Held
 from diag.check import Check
 from diag.documents import Document
@@ -24,7 +25,7 @@ sources: [{url: "https://pump.example", seen: 2026-11-30}]
 vectors: {fires: [{text: x}], silent: [{text: y}]}
 """
 CHECK = load(Document(Path("pump.yaml"), text=ENTRY.encode()), "site/pump-fails")
-LOADED = Loaded(checks={CHECK.id: CHECK}, probes=plugins.load([plugins.bundled()]).probes)
+LOADED = Loaded(checks={CHECK.id: CHECK}, probes=held.LOADED.probes)
 
 
 def found(content: str, check: Check = CHECK) -> list[Finding]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from held import LOADED, readings
 from msgspec.structs import asdict
 
-from diag import engine, plugins
+from diag import engine
 from diag.capture import Capture
 from diag.facts import (
     Accelerator,
@@ -20,7 +20,6 @@ from diag.facts import (
     Driver,
     Engine,
     EngineState,
-    Fact,
     Facts,
     HardwareEvent,
     Host,
@@ -38,12 +37,9 @@ from diag.facts import (
     TorchBuild,
     Unavailable,
 )
-from diag.learn import learn
-from diag.probe import Probe
 from diag.sources import Paste
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
-LOADED = plugins.load(plugins.roots())
 FOLDERS = sorted(path.parent for path in CAPTURES.rglob("sources.yaml"))
 
 
@@ -83,7 +79,7 @@ def text_of(name: str) -> str:
     return (CAPTURES / name).read_text("utf-8")
 
 
-@cache
+@lru_cache(maxsize=512)
 def examined(*texts: str) -> engine.Examination:
     captures = [one for number, text in enumerate(texts, 1) for one in Paste(f"text{number}", text).captures(())]
     return engine.examine(captures, LOADED)
@@ -95,19 +91,7 @@ def facts_of(captures: Iterable[Capture]) -> Facts:
 
 def reading(text: str) -> set[str]:
     """The keys of the probes that tell something of a text."""
-    kept: set[str] = set()
-
-    def watched(probe: Probe) -> Probe:
-        def read(capture: Capture) -> list[Fact]:
-            told = list(probe.read(capture))
-            kept.update({probe.key} if told else ())
-            return told
-
-        return replace(probe, read=read)
-
-    probes = {key: watched(probe) for key, probe in LOADED.probes.items()}
-    learn([Capture.of("text", text, kind="text")], replace(LOADED, probes=probes))
-    return kept
+    return {key for key, _, told in readings([Capture.of("text", text, kind="text")]) if told}
 
 
 def scopes(*texts: str) -> dict[str, dict[str, Any]]:

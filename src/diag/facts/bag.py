@@ -34,6 +34,7 @@ class Facts:
         self._by_scope: dict[str, Facts] | None = None
         self._sightings: dict[str, list[Sighting]] | None = None
         self._kinds_read: frozenset[str] | None = None
+        self._scopes: tuple[str, ...] | None = None
         self._concluded: dict[object, tuple[Any, set[object]]] = {}
         self.asked: set[object] = set()
         for fact in self._facts:
@@ -127,12 +128,18 @@ class Facts:
         whole._by_kind = {**self._by_kind}
         for kind, facts in added._by_kind.items():
             whole._by_kind[kind] = [*self._by_kind.get(kind, ()), *facts]
+        if self._by_scope is not None:
+            # What is told of a scope already is not looked through again: there are many facts and few are added.
+            apart = added._apart()
+            more_of = {scope: self._by_scope.get(scope, NONE).adding(own._facts) for scope, own in apart.items()}
+            whole._by_scope = {**self._by_scope, **more_of}
         return whole
 
     def scopes(self) -> tuple[str, ...]:
         """The scopes to judge one by one: those named, or the one unnamed scope."""
-        named = dict.fromkeys(fact.origin.scope for fact in self._facts if fact.origin.scope)
-        return tuple(named) or ("",)
+        if self._scopes is None:
+            self._scopes = tuple(filter(None, self._apart())) or ("",)
+        return self._scopes
 
     def within(self, scope: str) -> Facts:
         """The facts of one scope, with those that belong to every scope (what was asked, what is reference)."""

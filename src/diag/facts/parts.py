@@ -62,7 +62,7 @@ def _within(version: str, specifier: str) -> bool | None:
 
 def parts_named(facts: Facts, name: str, vendor: str = "") -> list[Part]:
     """The parts of this name: of several distributions for a pattern, of a vendor's driver where one is meant."""
-    row = next((one for one in facts.all(ComponentName) if one.name == name), None)
+    row = facts.concluded(_names).get(name)
     if row is None:
         wanted = name if any(sign in name for sign in "*?[") else canonical(name)
         found = [one for one in facts.all(Package) if matches(one.name, wanted)]
@@ -70,6 +70,11 @@ def parts_named(facts: Facts, name: str, vendor: str = "") -> list[Part]:
         return told or list(_unlisted(facts, wanted))
     known = _told(facts, row, vendor)
     return [*{one.version: one for one in reversed([*known])}.values()][::-1]
+
+
+def _names(facts: Facts) -> dict[str, ComponentName]:
+    """The first row of each name."""
+    return {one.name: one for one in reversed(facts.all(ComponentName))}
 
 
 def _unlisted(facts: Facts, name: str) -> Iterator[Part]:
@@ -127,7 +132,7 @@ def _default(facts: Facts, torch: Release) -> bool:
 
 def absent(facts: Facts, name: str) -> bool:
     """Whether a part is known not to be there: not in a whole list of distributions, not what torch was built for."""
-    row = next((one for one in facts.all(ComponentName) if one.name == name), None)
+    row = facts.concluded(_names).get(name)
     if row:
         builds = [one.backend for one in facts.all(TorchBuild) if one.backend]
         return row.kind == "build" and bool(builds) and name not in builds
