@@ -79,7 +79,7 @@ NUMERICAL = "https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html"
 def numerics_imprecise(facts: Facts) -> Iterator[Answer]:
     """Each operator that is near, and not near enough."""
     for one in facts.all(DeviceNumerics):
-        if one.looks == "imprecise":
+        if one.near:
             yield Finding(
                 subject=one.device,
                 values={

@@ -20,7 +20,6 @@ sees nothing, nor of one wrong random number that could have been drawn.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from diag.api import (
     Answer,
@@ -110,7 +109,7 @@ DRAWN = {
     "repeated": ("come again", "重复出现"),
     "ordered": ("are not independent: neighbours rise or fall too often", "不独立：相邻数的大小关系有偏"),
     "distribution": (
-        "are not drawn from it: distance {worst}, by chance at most {allowed}",
+        "do not follow that distribution: {worst} apart, by chance at most {allowed}",
         "不服从该分布：分布函数距离 {worst}，随机波动最多 {allowed}",
     ),
 }
@@ -160,9 +159,10 @@ DRAWN = {
 )
 def numerics_wrong(facts: Facts) -> Iterator[Answer]:
     """All steps of a device that were wrong, as one finding."""
-    steps = [*chain(facts.all(MatrixProduct), facts.all(DeviceMemory), facts.all(HostLink), facts.all(DeviceNumerics))]
+    steps: list[DeviceMeasure | DeviceNumerics] = [*facts.all(MatrixProduct), *facts.all(DeviceMemory)]
+    steps += [*facts.all(HostLink), *(one for one in facts.all(DeviceNumerics) if not one.near)]
     for test in facts.all(DeviceTest):
-        wrong = [one for one in steps if one.device == test.device and one.correct is False and not _close(one)]
+        wrong = [one for one in steps if one.device == test.device and one.correct is False]
         if wrong:
             english, chinese = zip(*map(_what, wrong[:SHOWN]), strict=True)
             more = len(wrong) - len(english)
@@ -176,10 +176,6 @@ def numerics_wrong(facts: Facts) -> Iterator[Answer]:
                 },
                 evidence=tuple(map(Evidence.of, wrong)),
             )
-
-
-def _close(one: DeviceMeasure | DeviceNumerics) -> bool:
-    return isinstance(one, DeviceNumerics) and one.looks == "imprecise"
 
 
 def _what(one: DeviceMeasure | DeviceNumerics) -> tuple[str, str]:
@@ -213,4 +209,4 @@ def _span(ends: tuple[int, ...]) -> str:
 
 def _drawn(one: DeviceNumerics) -> tuple[str, str]:
     english, chinese = (text.format(**one.told()) for text in DRAWN[one.looks])
-    return f"{one.operator} in {one.dtype} {english}", f"{one.dtype} {one.operator}{chinese}"
+    return f"{one.operator} in {one.dtype} {english}", f"{one.dtype} {one.operator.partition(' ')[0]} 随机数{chinese}"

@@ -295,6 +295,11 @@ class DeviceNumerics(Passing, frozen=True, kw_only=True):
     columns: tuple[int, ...] = ()
     correct: bool
 
+    @property
+    def near(self) -> bool:
+        """Whether all that is wrong is right to two digits."""
+        return self.looks == "imprecise"
+
 
 class DeviceBaseline(Reference, frozen=True, kw_only=True):
     """What a model of device reaches: `measure` is `memory`, `host-link` (GB/s), or the type of a product (TFLOPS).

@@ -50,7 +50,7 @@ def examined(torch: Any, draw: Draw, drawn: Any) -> dict[str, Any]:
     """One call's numbers: how many the distribution does not have, the distance, and what is wrong with them."""
     values, slack = drawn.double().sort().values, float(torch.finfo(drawn.dtype).eps) if draw.continuous else 0.0
     outside = int((~draw.had(values, slack)).sum())
-    far = distance(torch, draw, values) if not outside else 1.0
+    far = float(distance(torch, draw, values)) if not outside else 1.0
     allowed = bound(len(values)) + slack
     told = {"elements": len(values), "wrong": outside, "worst": float(f"{far:.5g}"), "allowed": float(f"{allowed:.5g}")}
     return {**told, "looks": looks(draw, drawn, values, (outside, far > allowed))}
@@ -67,7 +67,7 @@ def looks(draw: Draw, drawn: Any, values: Any, found: tuple[int, bool]) -> str:
         return "distribution"
     if draw.continuous and drawn.element_size() == 4 and 2 * int((values.diff() > 0).sum() + 1) < len(values):
         return "repeated"
-    return "ordered" if abs(rising(drawn) - 0.5) > pairs_bound(len(drawn)) else ""
+    return "ordered" if abs(float(rising(drawn)) - 0.5) > pairs_bound(len(drawn)) else ""
 
 
 def bound(count: int) -> float:
@@ -80,21 +80,20 @@ def pairs_bound(count: int) -> float:
     return math.sqrt(math.log(2 / LEVEL) / (2 * (count // 2)))
 
 
-def rising(drawn: Any) -> float:
-    """The share of pairs of neighbours of which the second is larger; equal ones count half."""
-    one, other = drawn[0::2].double(), drawn[1::2].double()
-    return float(((one < other).double() + 0.5 * (one == other).double()).mean())
+def rising(drawn: Any) -> Any:
+    """The share of pairs of neighbours [..., n] of which the second is larger; equal ones count half."""
+    one, other = drawn[..., 0::2].double(), drawn[..., 1::2].double()
+    return ((one < other).double() + 0.5 * (one == other).double()).mean(-1)
 
 
-def distance(torch: Any, draw: Draw, values: Any) -> float:
-    """The largest distance between the distribution functions, of sorted values; of whole ones at each of them."""
-    count = len(values)
-    share = torch.arange(count + 1, dtype=torch.float64) / count
-    if draw.continuous:
-        function = draw.function(torch, values)
-        return float(torch.maximum((share[1:] - function).abs(), (function - share[:-1]).abs()).max())
-    points = torch.arange(len(WEIGHTS), dtype=torch.float64)
-    return float((torch.searchsorted(values, points, right=True) / count - draw.function(torch, points)).abs().max())
+def distance(torch: Any, draw: Draw, values: Any) -> Any:
+    """The largest distance between the distribution functions, of sorted values [..., n]; of whole ones at each."""
+    count = values.shape[-1]
+    if not draw.continuous:
+        points = torch.arange(len(WEIGHTS), dtype=torch.float64)
+        return (torch.searchsorted(values, points, right=True) / count - draw.function(torch, points)).abs().amax(-1)
+    share, function = torch.arange(count + 1, dtype=torch.float64) / count, draw.function(torch, values)
+    return torch.maximum(share[1:] - function, function - share[:-1]).amax(-1)
 
 
 def tokens(torch: Any, kind: Any, device: str) -> Any:
