@@ -14,7 +14,7 @@ from hostbuild import compiler
 
 HERE = Path(__file__).parent
 DEVICE = (sys.executable, "-c", "from diag.cli import main; main()", "device", "--python", sys.executable)
-ASKED = ("--device", "hostdev", "--import", "hostdev", "--budget", "0.2", "--format", "json")
+ASKED = ("--device", "hostdev", "--import", "hostdev", "--budget", "0.2", "--patience", "400", "--format", "json")
 WRONG = "aten::_softmax,aten::sort,aten::topk,aten::cumsum,aten::mm,aten::_int_mm,aten::uniform_"
 NAMED = {
     "softmax": {"fp32", "bf16", "fp16"},

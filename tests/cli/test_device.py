@@ -101,7 +101,7 @@ def test_no_device_is_used_for_long_unless_asked(level, taken):
 
 @HERE
 def test_the_host_is_measured_and_verified():
-    report, code = judged("--device", "cpu", "--budget", "1")
+    report, code = judged("--device", "cpu", "--budget", "1", "--patience", "200")
     facts = report["facts"]
     assert {one["how"] for one in facts["DeviceMemory"] if one["value"] > 0 and one["correct"]} == {"copy", "kernel"}
     assert [(one["dtype"], one["wrong"]) for one in facts["MatrixProduct"]] == [("bf16", 0), ("fp16", 0), ("fp32", 0)]

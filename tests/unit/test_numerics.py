@@ -129,6 +129,7 @@ def rolled(sound, *given):
         ("softmax", spoilt(lambda answer: answer.mul_(2.0)), "scaled", "all"),
         ("softmax", spoilt(lambda answer: answer.mul_(1.004)), "imprecise", "all"),
         ("softmax", rolled, "permuted", "all"),
+        ("cumsum", spoilt(lambda answer: answer[9, 999].add_(1)), "other", "one"),
         ("matmul", lambda sound, torch, one, other: sound(torch, one, other).half() * 1e9, "infinite", "all"),
         ("layer norm", lambda sound, torch, given, *rest: given, "other", "all"),
         ("cumsum", spoilt(lambda answer: answer[:, 128:].sub_(answer[:, 127:128].clone())), "other", "all"),

@@ -27,7 +27,10 @@ if __name__ == "__main__":
     sys.path.pop(0)
 
 DEFAULTS = {"devices": ["auto"], "imports": [], "budget": 6.0, "patience": 60.0, "limit": 840.0}
-"""The request: devices as torch names them, seconds of measuring each, seconds without a sign of life, of all."""
+"""The request: devices as torch names them, seconds of measuring each, seconds without a sign of life, of all.
+
+As long as one step may be silent may all operators together take.
+"""
 SHARES = 7
 """Steps that share the seconds of a device: two of its memory, two for its link both ways, three of products."""
 MEMORY, LINK = 2**29, 2**28
@@ -151,7 +154,7 @@ def measured(torch: Any, device: str, request: dict[str, Any]) -> Iterator[dict[
     ]
     steps += [(f"matrix product in {one}", partial(product, torch, device, sync, one, share)) for one in TYPES]
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "numerics.py")
-    steps += runpy.run_path(beside)["steps"](torch, device)
+    steps += runpy.run_path(beside)["steps"](torch, device, request["patience"])
     for phase, step in steps:
         yield {"phase": phase}
         try:
