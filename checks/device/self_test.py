@@ -1,4 +1,4 @@
-"""What each device did in diag's own self-test: memory, links to the host, matrix products, and how the test ended.
+"""What each device did in diag's own self-test: memory, links to the host, products, operators, and how it ended.
 
 Runs only where it is asked for (`--deep`, `diag device`): it uses each device for some seconds.
 """
@@ -11,6 +11,7 @@ from typing import Any
 from diag.api import (
     Capture,
     DeviceMemory,
+    DeviceNumerics,
     DeviceTest,
     Direction,
     Fact,
@@ -26,13 +27,14 @@ from diag.api import (
 
 SCHEMA = "diag/device/1"
 GB, TERA = 1e9, 1e12
+KINDS = (DeviceTest, DeviceMemory, HostLink, MatrixProduct, DeviceNumerics)
 NO_TORCH = "No module named 'torch'"
 DIRECTIONS: dict[str, Direction] = {"to the device": "to-device", "from the device": "from-device"}
 
 
 @probe(
     "device/self-test",
-    tells=(DeviceTest, DeviceMemory, HostLink, MatrixProduct),
+    tells=KINDS,
     measure="device",
     interpreter="target",
     cost="deep",
@@ -49,13 +51,13 @@ def self_test(capture: Capture) -> Iterator[Fact]:
     if not devices:
         reason = document.get("error") or document.get("unseen") or "torch sees no accelerator"
         how: How = "missing" if NO_TORCH in reason or reason.startswith("torch sees") else "failed"
-        kinds = tuple(kind.__name__ for kind in (DeviceTest, DeviceMemory, HostLink, MatrixProduct))
+        kinds = tuple(kind.__name__ for kind in KINDS)
         yield Unavailable(origin=capture.said(reason), what="device/self-test", how=how, reason=reason, tells=kinds)
     for one in devices:
         yield _test(capture, one)
         for step in one["steps"]:
             if "error" not in step:
-                yield _measure(capture, one, step)
+                yield (_answered if "operator" in step else _measure)(capture, one, step)
 
 
 def _test(capture: Capture, one: dict[str, Any]) -> DeviceTest:
@@ -73,6 +75,28 @@ def _test(capture: Capture, one: dict[str, Any]) -> DeviceTest:
         seconds=one.get("seconds"),
         free_bytes=one.get("free"),
         after_bytes=one.get("after"),
+    )
+
+
+def _answered(capture: Capture, one: dict[str, Any], step: dict[str, Any]) -> DeviceNumerics:
+    """What an operator answered, as a fact."""
+    told = {name: tuple(step.get(name, ())) for name in ("shape", "rows", "columns")}
+    wrong, elements, looks = step["wrong"], step["elements"], step.get("looks", "")
+    said = f"{one['device']} {step['step']}: {wrong} of {elements} wrong {looks}".rstrip()
+    return DeviceNumerics(
+        origin=capture.said(said),
+        device=one["device"],
+        name=one.get("name", ""),
+        operator=step["operator"],
+        dtype=step["type"],
+        elements=elements,
+        wrong=wrong,
+        worst=step.get("worst"),
+        allowed=step.get("allowed"),
+        looks=looks,
+        extent=step.get("extent", ""),
+        correct=step["correct"],
+        **told,
     )
 
 

@@ -101,10 +101,13 @@ def test_no_device_is_used_for_long_unless_asked(level, taken):
 
 @HERE
 def test_the_host_is_measured_and_verified():
-    report, code = judged("--device", "cpu", "--budget", "1")
+    report, code = judged("--device", "cpu", "--budget", "1", "--patience", "200")
     facts = report["facts"]
     assert {one["how"] for one in facts["DeviceMemory"] if one["value"] > 0 and one["correct"]} == {"copy", "kernel"}
     assert [(one["dtype"], one["wrong"]) for one in facts["MatrixProduct"]] == [("bf16", 0), ("fp16", 0), ("fp32", 0)]
+    told = facts["DeviceNumerics"]
+    assert {one["correct"] for one in told} == {True}
+    assert {one["dtype"] for one in told} == {"fp32", "bf16", "fp16", "int8", "fp8"}
     assert (facts["DeviceTest"][0]["phase"], code) == ("done", 0)
 
 
@@ -128,5 +131,5 @@ def test_the_table_stands_in_the_terminal_and_in_markdown(tmp_path):
     options = ("--device", "cpu", "--budget", "0.2", "--report", str(tmp_path / "r.md"))
     done = subprocess.run((*DEVICE, *options), capture_output=True, text=True, timeout=240)
     (line,) = [one for one in done.stdout.splitlines() if one.split()[:2] == ["cpu", "host"]]
-    assert len(line.split()) == 6
+    assert len(line.split()) == 7
     assert f"    {line}" in (tmp_path / "r.md").read_text().splitlines()

@@ -22,7 +22,7 @@ def facts() -> dict:
 @pytest.mark.skipif(COUNT < 1, reason="no accelerator that torch can use")
 def test_each_device_comes_through_with_nothing_wrong(facts):
     assert [(one["phase"], one.get("error", "")) for one in facts["DeviceTest"]] == [("done", "")] * COUNT
-    steps = [one for kind in ("DeviceMemory", "HostLink", "MatrixProduct") for one in facts[kind]]
+    steps = [one for kind in ("DeviceMemory", "HostLink", "MatrixProduct", "DeviceNumerics") for one in facts[kind]]
     assert {one["correct"] for one in steps} == {True}
 
 

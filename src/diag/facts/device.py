@@ -265,6 +265,42 @@ class MatrixProduct(DeviceMeasure, frozen=True, kw_only=True):
     wrong: int = 0
 
 
+Looks = Literal[
+    "", "nan", "infinite", "zero", "constant", "permuted", "scaled", "imprecise", "other",
+    "outside", "repeated", "ordered", "distribution",
+]  # fmt: skip
+"""What wrong answers have in common; the last four are of random numbers only."""
+
+
+class DeviceNumerics(Passing, frozen=True, kw_only=True):
+    """What an operator answered on a device in a type, beside the host in double precision, each element by its bound.
+
+    `wrong` of the `elements` are beyond it; `worst` is the largest difference and `allowed` the bound there, None where
+    it is no number. Of the first answer that was wrong: its `shape`, where in it the wrong ones are (`extent`), and the
+    first and last of their `rows` and `columns`. Of random numbers `worst` is the distance of distribution functions.
+    """
+
+    device: str
+    name: str = ""
+    operator: str
+    dtype: str
+    elements: int
+    wrong: int = 0
+    worst: float | None = None
+    allowed: float | None = None
+    looks: Looks = ""
+    extent: Literal["", "one", "block", "scattered", "all"] = ""
+    shape: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
+    correct: bool
+
+    @property
+    def near(self) -> bool:
+        """Whether all that is wrong is right to two digits."""
+        return self.looks == "imprecise"
+
+
 class DeviceBaseline(Reference, frozen=True, kw_only=True):
     """What a model of device reaches: `measure` is `memory`, `host-link` (GB/s), or the type of a product (TFLOPS).
 

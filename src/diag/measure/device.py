@@ -1,4 +1,4 @@
-"""What each device really does: its memory, its link to the host and small matrix products, timed and verified.
+"""What each device really does: its memory, its link to the host and matrix products, timed; what operators answer.
 
 `device.py REQUEST …` prints `diag/device/1`; of several requests the later ones say what differs. Each device is asked
 in a fork of its own, one after the other, so that none takes bandwidth or power from another; the fork tells what it
@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import statistics
@@ -26,7 +27,10 @@ if __name__ == "__main__":
     sys.path.pop(0)
 
 DEFAULTS = {"devices": ["auto"], "imports": [], "budget": 6.0, "patience": 60.0, "limit": 840.0}
-"""The request: devices as torch names them, seconds of measuring each, seconds without a sign of life, of all."""
+"""The request: devices as torch names them, seconds of measuring each, seconds without a sign of life, of all.
+
+As long as one step may be silent may all operators together take.
+"""
 SHARES = 7
 """Steps that share the seconds of a device: two of its memory, two for its link both ways, three of products."""
 MEMORY, LINK = 2**29, 2**28
@@ -102,7 +106,7 @@ def usable(torch: Any, kind: str) -> bool:
 
 def identity(module: Any, kind: str, index: int) -> dict[str, Any]:
     """A device as torch sees it, with its address on the bus where torch tells it."""
-    properties = guarded(partial(module.get_device_properties, index), None)
+    properties = guarded(lambda: module.get_device_properties(index), None)
     place: list[Any] = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     return {
         "device": f"{kind}:{index}",
@@ -149,6 +153,8 @@ def measured(torch: Any, device: str, request: dict[str, Any]) -> Iterator[dict[
         if device != "cpu"
     ]
     steps += [(f"matrix product in {one}", partial(product, torch, device, sync, one, share)) for one in TYPES]
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "numerics.py")
+    steps += runpy.run_path(beside)["steps"](torch, device, request["patience"])
     for phase, step in steps:
         yield {"phase": phase}
         try:

@@ -70,7 +70,7 @@ WORDS = {
         "not tested": "no device was tested: {why}",
         "not looked at": "the operators of no device were looked at: {why}",
         "tested": "Devices: GB/s of memory (bytes read and written) and of links to the host (pinned, pageable), "
-        "TFLOPS of matrix products",
+        "TFLOPS of matrix products, and how many operators answer as the host does in double precision",
         "ended": "{error} ({phase})",
         "line": "A call takes α + bytes / algbw (µs, GB/s), on the line that leaves the least residual:",
         "no line": "refused: {why}",
@@ -172,7 +172,8 @@ WORDS = {
         "not measured": "rank 之间未测得任何结果：{why}",
         "not tested": "没有测试任何设备：{why}",
         "not looked at": "没有检查任何设备的算子：{why}",
-        "tested": "设备：显存带宽（读写合计）与主机链路带宽（锁页、可分页），单位 GB/s；矩阵乘，单位 TFLOPS",
+        "tested": "设备：显存带宽（读写合计）与主机链路带宽（锁页、可分页），单位 GB/s；矩阵乘，单位 TFLOPS；"
+        "与主机双精度结果一致的算子数",
         "ended": "{error}（{phase}）",
         "line": "一次调用耗时 α + 字节数 / algbw（µs、GB/s），按残差最小的直线拟合：",
         "no line": "拟合不成立：{why}",
