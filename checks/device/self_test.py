@@ -103,6 +103,8 @@ def _answered(capture: Capture, one: dict[str, Any], step: dict[str, Any]) -> De
 def _measure(capture: Capture, one: dict[str, Any], step: dict[str, Any]) -> Fact:
     """A step as a fact: what it moved or reckoned, by the seconds of a call."""
     name, seconds, fastest = step["step"], step["seconds"], step["fastest"]
+    if not 0 < min(seconds, fastest) <= max(seconds, fastest) < float("inf"):
+        raise ValueError(seconds)
     amount = step.get("operations") or step.get("bytes") or step["read"] + step["written"]
     unit = TERA if "operations" in step else GB
     told: dict[str, Any] = {

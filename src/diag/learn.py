@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from typing import Any
 
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
@@ -24,10 +26,13 @@ from diag.sections import sections
 from diag.sightings import sightings
 from diag.transcript import REFUSAL
 
-MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ValidationError)
+MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, ValidationError)
 """What reading a document raises that is not shaped as it should be."""
 UNSTARTED = ("PermissionError:", "OSError:", "BlockingIOError:")
 """How the error of a command begins that the system did not start."""
+
+
+SPOILT = "its document is malformed"
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,15 @@ def learn(captures: Iterable[Capture], loaded: Loaded) -> Learnt:
     except TimeUp:
         stopped = True
     return Learnt(Facts((*loaded.references, *reader.asked_for(told), *told)), tuple(reader.broken), stopped)
+
+
+def finite(value: Any) -> Any:
+    """What a document told, each number of which is one: the report could not be read back."""
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(value)
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        finite(one)
+    return value
 
 
 def key_of(capture: Capture) -> str:
@@ -108,8 +122,8 @@ class _Reader:
             return [_unavailable(probe, capture, "missing", capture.error)]
         try:
             told = list(map(self.made, probe.read(capture)))
-            if probe.measure:
-                told = [convert(to_builtins(fact), type(fact)) for fact in told]
+            if probe.document:
+                told = [convert(finite(to_builtins(fact)), type(fact)) for fact in told]
         except PASSING:
             raise
         except BaseException as error:
@@ -124,8 +138,8 @@ class _Reader:
 
     def unread(self, probe: Probe, capture: Capture, error: BaseException) -> Unavailable:
         """What could not be read: diag's fault, unless it is a document that is not as its child prints it."""
-        if probe.measure and isinstance(error, MALFORMED):
-            return _unavailable(probe, capture, "failed", f"its document is malformed: {type(error).__name__}")
+        if probe.document and isinstance(error, MALFORMED):
+            return _unavailable(probe, capture, "failed", f"{SPOILT}: {type(error).__name__}")
         self.broken.append(Broken(where=f"probe {probe.key}", error=f"{type(error).__name__}: {error}"))
         return _unavailable(probe, capture, "failed", f"diag could not read it: {type(error).__name__}")
 
@@ -163,5 +177,5 @@ def _unavailable(probe: Probe, capture: Capture, how: How, reason: str) -> Unava
     if capture.kind == "text":
         shown = (line for line in capture.lines() if line.text.strip())
         origin = capture.origin(next(shown, None))
-        reason = origin.quote or reason
+        reason = reason if reason.startswith(SPOILT) else origin.quote or reason
     return Unavailable(origin=origin, what=probe.key, how=how, reason=reason, tells=tells)

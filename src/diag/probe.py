@@ -95,6 +95,12 @@ class Probe:
         return "measure" if self.measure else "file" if self.path else "command"
 
     @property
+    def document(self) -> bool:
+        """Whether its text is a document in JSON that diag makes itself."""
+        own = self.recognise.literals if self.recognise else ()
+        return bool(self.measure) or any(one.startswith('"schema": "diag/') for one in own)
+
+    @property
     def live(self) -> bool:
         """Whether a live host can be asked for this text."""
         return bool(self.command or self.path or self.measure)

@@ -75,6 +75,8 @@ def _ranks(asked: Asked, place: Place) -> tuple[dict[str, Any], list[Rank], str]
 
 def _placed(asked: Asked, place: Place) -> tuple[dict[str, Any], str]:
     """What ranks measured that Ray placed, and what went wrong where there is nothing of it."""
+    if silent := _unheard(place.ray, asked.patience):
+        return {}, silent
     request = {**place.fixed, **asdict(asked), "ray": place.ray}
     hands = replace(place, program=place.program.with_name("ray_ranks.py"))
     told, error = answered(command(request, hands, {}, asked.budget + asked.isolate + LONGEST), place, SCHEMA)
@@ -92,6 +94,18 @@ def _placed(asked: Asked, place: Place) -> tuple[dict[str, Any], str]:
     elif any(one.ended != FINE for one in states):
         document["trouble"] = asdict(ended_early(states))
     return document, ""
+
+
+def _unheard(address: str, patience: float) -> str:
+    """Why nobody is to be spoken to at the address of a cluster: Ray itself goes on trying for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isascii() and port.isdigit()):
+        return ""
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=patience).close()
+    except (OSError, ValueError, OverflowError) as error:
+        return f"no Ray cluster answers at {printable(address)}: {getattr(error, 'strerror', '') or error}"
+    return ""
 
 
 def _free_port() -> int:

@@ -321,6 +321,21 @@ def test_killed_at_any_point_it_leaves_nothing(begun, after):
     assert set(SHARED.iterdir()) - before == set()
 
 
+def test_processes_of_a_host_without_an_accelerator_are_no_answer_unless_asked_for():
+    report, code = measured("--sizes", "1KiB", "--budget", "1", "--format", "json")
+    assert code == 4
+    assert "no accelerator was seen" in report["incomplete"][0]
+    assert {one["backend"] for one in results(report)} == {"gloo"}
+
+
+def test_where_no_ray_cluster_answers_it_is_said_at_once():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        report, code = measured("--ray", f"127.0.0.1:{one.getsockname()[1]}", *BRIEF)
+    assert code == 4
+    assert "no Ray cluster answers" in report["incomplete"][0]
+
+
 def test_one_rank_alone_is_not_measured():
     report, code = measured("--ranks", "1", *BRIEF)
     assert (code, results(report)) == (4, [])
@@ -340,6 +355,9 @@ def test_one_rank_alone_is_not_measured():
         (("--weights-bytes", "31e9"), "--model FILE"),
         (("--model", str(SHAPE), "--step", "256"), "TOKENS:MS"),
         (("--ranks", "0"), "0 is not in the range"),
+        (("--ray", ""), "it is empty"),
+        (("--model", str(SHAPE), "--weights-bytes", "nan"), "nan is no number"),
+        (("--sizes", "\u0661\u0662"), "it is not a size"),
     ],
 )
 def test_bad_input_is_one_line(options, says):

@@ -7,7 +7,7 @@ import json
 import pytest
 from told import LOADED, examined
 
-from diag.facts import DeviceBaseline, DeviceMemory, DeviceModel, HostLink, MatrixProduct
+from diag.facts import DeviceBaseline, DeviceMemory, DeviceModel, HostLink, MatrixProduct, Unavailable
 from diag.probe import program
 from diag.sources import MEASURE
 
@@ -88,6 +88,25 @@ def test_what_a_step_moves_is_told_in_its_units():
     facts = examined(document((*H100, [memory(2900), {**link, **taken}, {**product, **taken}]))).facts
     told = [facts.all(kind)[0] for kind in (DeviceMemory, HostLink, MatrixProduct)]
     assert [(one.value, one.best) for one in told] == [(2900.0, 2900.0), (26.0, 52.0), (1.0995, 2.199)]
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"seconds": float("nan")},
+        {"fastest": float("inf")},
+        {"fastest": -0.0009},
+        {"seconds": 0},
+        {"fastest": 1e-320},
+        {"read": "much"},
+    ],
+)
+def test_a_document_with_impossible_numbers_is_malformed_and_judged_by_nothing(spoilt):
+    found = examined(document((*H100, [memory(2900) | spoilt])))
+    assert found.broken == ()
+    assert [one.reason.partition(":")[0] for one in found.facts.all(Unavailable)] == ["its document is malformed"]
+    assert found.facts.all(DeviceMemory) == ()
+    assert [one.check for one in found.results if one.findings] == []
 
 
 def test_every_way_over_a_link_comes_back_as_it_was():

@@ -31,7 +31,7 @@ COSTS: tuple[Cost, ...] = ("passive", "active")
 """What it costs to look at what explains a bad number, and to measure."""
 MEASURES = ("collectives", "host/")
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "KI": 2**10, "MI": 2**20, "GI": 2**30}
-SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s?(?:([KMG]i?)?(B)?)", re.IGNORECASE)
+SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s?(?:([KMG]i?)?(B)?)", re.IGNORECASE | re.ASCII)
 LARGEST = 64 * 2**30
 STEP = 2
 DTYPES = {"fp32": 4, "bf16": 2, "fp16": 2}
@@ -55,13 +55,22 @@ def run(asked: Comm, *, output: Output, content: Content, bounds: Bounds) -> int
     model = Model.of(asked, bounds) if asked.model else None
     wanted = _wanted(asked, model)
     host = LiveHost(
-        target_python(asked.python), sys.executable, COSTS, deadline, now, wanted, rank, asked.ray, measures=MEASURES
+        target_python(asked.python),
+        sys.executable,
+        COSTS,
+        deadline,
+        now,
+        wanted,
+        rank,
+        asked.ray or "",
+        measures=MEASURES,
     )
     if rank and rank.rank:
         return _joined(host, bounds)
     texts = {"earlier": earlier(asked.compare, bounds)} if asked.compare else {}
     opened = (host, model.told(asked)) if model else (host,)
-    question = examine.Question(command=examine.COMM, opened=opened, texts=texts)
+    sought = "auto" == asked.device == asked.backend
+    question = examine.Question(command=examine.COMM, opened=opened, texts=texts, sought=sought)
     return examine.run(question, output=output, content=content, bounds=bounds, live=Live())
 
 

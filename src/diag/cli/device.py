@@ -29,7 +29,7 @@ def run(asked: Device, *, output: Output, content: Content, bounds: Bounds) -> i
     if strange := [one for one in asked.device if not NAME.fullmatch(one)]:
         raise DiagError(f"--device {strange[0]!r}: it is not a name such as cuda, cuda:1 or cpu")
     request = {
-        "devices": asked.device,
+        "devices": list(dict.fromkeys(asked.device)),
         "imports": asked.imports,
         "budget": asked.budget,
         "patience": asked.patience,

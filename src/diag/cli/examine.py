@@ -36,7 +36,7 @@ from diag.cli.settings import known_waivers, settings
 from diag.cli.unanswered import ERROR, lost, stopped, unanswered, uncaused, unmeasured
 from diag.engine import Examination
 from diag.errors import TimeUp
-from diag.facts import Facts, Host, Text
+from diag.facts import CollectiveWorld, Facts, Host, Text
 from diag.finding import Waiver
 from diag.matrix.verdict import verdicts
 from diag.plugins import Loaded, Shelf
@@ -63,6 +63,7 @@ FREE = ("facts", "values")
 DOING = {"live": "examining this host", "run": ""}
 """What is said meanwhile; nothing where a command writes to the same terminal."""
 EXPLAIN, RUN, COMM, DEVICE, OPS = "explain", "run", "comm", "device", "ops"
+HOST = "cpu"
 SUBJECTS = {COMM: "collectives/", DEVICE: "device/", OPS: "operators/"}
 """Commands that measure, and how the rules begin that are about what they measure."""
 
@@ -71,7 +72,7 @@ class Question(Struct, frozen=True, kw_only=True):
     """What is asked: the command, its sources, those that are open already, and the texts asked about, by key.
 
     Without sources it is about this host, unless `here` is False. `wanted` answers of a module's source whether it is
-    needed.
+    needed. With `sought` it is about accelerators, and what was measured between processors is no answer.
     """
 
     command: str
@@ -80,6 +81,7 @@ class Question(Struct, frozen=True, kw_only=True):
     texts: dict[str, str] = {}
     here: bool = True
     wanted: Callable[[bytes], bool] | None = None
+    sought: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,8 @@ def reported(asked: Question, found: Examined, content: Content, *, digests: boo
         incomplete = uncaused(found.opened, examination, rest, words)
     elif asked.command in SUBJECTS:
         incomplete = unmeasured(examination, checks, SUBJECTS[asked.command], words)
+        if asked.sought and any(one.device == HOST for one in examination.facts.all(CollectiveWorld)):
+            incomplete.append(words["between processes"])
     else:
         incomplete = unanswered(found.opened, examination, checks, words)
     judged = Judged(

@@ -40,6 +40,13 @@ def bound(context: click.Context, option: click.Parameter, value: float | None) 
     return value
 
 
+def number(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """A number that is one."""
+    if value is not None and value != value:
+        raise click.BadParameter(f"{value} is no number", context, option)
+    return value
+
+
 class Output(Struct, frozen=True, kw_only=True):
     """Where the report goes, and in what form."""
 
@@ -107,7 +114,7 @@ class Comm(Struct, frozen=True, kw_only=True):
     step: tuple[str, ...]
     compare: Path | None
     imports: tuple[str, ...]
-    ray: str
+    ray: str | None
     python: str | None
 
 
@@ -274,6 +281,7 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         click.option(
             "--weights-bytes",
             type=click.FloatRange(1, 2**60),
+            callback=number,
             metavar="N",
             help="With --model: the bytes of weights that a step reads, if not all of a dense model in its own type.",
         ),
@@ -287,7 +295,11 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         click.option("--compare", callback=place, metavar="FILE", help="An earlier report, or a text with its table."),
         IMPORTS,
         click.option(
-            "--ray", envvar="RAY_ADDRESS", default="", metavar="ADDRESS", help="Let this Ray cluster place the ranks."
+            "--ray",
+            envvar="RAY_ADDRESS",
+            callback=told,
+            metavar="ADDRESS",
+            help="Let this Ray cluster place the ranks.",
         ),
         PYTHON,
     ),

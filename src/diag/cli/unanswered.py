@@ -34,7 +34,7 @@ from diag.facts import (
     Unavailable,
 )
 from diag.finding import Broken, Result
-from diag.learn import key_of
+from diag.learn import SPOILT, key_of
 from diag.text import cut
 from diag.unexplained import Unexplained
 
@@ -134,7 +134,8 @@ def _unread(opened: Sequence[sources.Source], examination: Examination, words: W
     ended = [key_of(one) for one in examination.captures if one.error.startswith(STOPPED)]
     if ended := [*ended, *stopped(opened)] or ([one.name for one in opened] if examination.stopped else []):
         yield words["time bound"].format(stopped=", ".join(ended))
-    if damaged := [one.where for one in lost(opened)]:
+    spoilt = [one.what for one in examination.facts.all(Unavailable) if one.reason.startswith(SPOILT)]
+    if damaged := [*(one.where for one in lost(opened)), *dict.fromkeys(spoilt)]:
         yield words["damaged"].format(lost=", ".join(damaged[:5]))
     if opened[0].kind == "live" and examination.facts.first(Python) is None:
         yield words["no interpreter"]

@@ -77,6 +77,8 @@ def listed(torch: Any, wanted: list[str]) -> list[dict[str, Any]]:
     for word in wanted:
         kind, _, index = word.partition(":")
         for name in kinds(torch) if kind == "auto" else [kind]:
+            if name == "cpu" and index not in ("", "0"):
+                raise RuntimeError(f"there is no {word}: the host is one")
             if name == "cpu":
                 found.append({"device": "cpu", "name": "host"})
                 continue
