@@ -127,10 +127,11 @@ def strain(taken: Sequence[Step]) -> float:
 
 def bases(known: Known, cells: Cells) -> dict[tuple[bool, int], float]:
     """The lower quartile of the pairs of one host (True) and of two, by the place of the size."""
-    told = defaultdict(list)
-    for pair, cell in cells.items():
+    told, hosts = defaultdict(list), known.hosts
+    for (one, other), cell in cells.items():
+        near = hosts[one] == hosts[other]
         for place, seconds in enumerate(cell.least):
-            told[inside(known, pair), place].append(seconds)
+            told[near, place].append(seconds)
     return {kind: sorted(seconds)[(len(seconds) - 1) // 4] for kind, seconds in told.items()}
 
 
@@ -162,8 +163,10 @@ def _every_pair(known: Known, taken: Sequence[Step], cells: Cells) -> Step | Non
     done = [step for step in steps_of("pairs", taken) if step["of"] == "all"]
     few = len(known.hosts) <= WHOLE
     rounds = _one_by_one(known, len(done)) if few else list(_inner(known))
-    if not rounds:
+    if not rounds or len(done) >= MOST:
         return None
+    if len(done) < PASSES:
+        return _step("all", rounds, known)
     own = {pair: cell for pair, cell in cells.items() if few or inside(known, pair)}
     slow = slow_pairs(known, own)
     _, odd = explained(known, own, slow)
@@ -363,8 +366,9 @@ def slow_pairs(known: Known, cells: Cells) -> tuple[set[Pair], set[Pair]]:
     like = bases(known, cells)
     slow: tuple[set[Pair], set[Pair]] = (set(), set())
     for pair, cell in cells.items():
+        near = inside(known, pair)
         for place, seconds in enumerate(cell.least):
-            base = like[inside(known, pair), place]
+            base = like[near, place]
             if seconds > RATIOS[place] * strained(cell.foreign) * base and seconds - base > APART:
                 slow[place].add(pair)
     return slow
