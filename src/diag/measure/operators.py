@@ -28,6 +28,8 @@ if __name__ == "__main__":
 DEFAULTS = {"how": "static", "device": "auto", "imports": [], "operators": [], "steps": [], "budget": 6.0}
 """The request: the detector, the device as torch names it, modules to import, operators, steps, seconds."""
 BLOCKING = ("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "ASCEND_LAUNCH_BLOCKING", "MUSA_LAUNCH_BLOCKING")
+PATIENCE = 60.0
+"""Seconds in which torch says what accelerator it has."""
 WINNER = re.compile(r"(?P<through>fallthrough )?(?:registered at (?P<owner>.*?)|.*?) \[(?P<kind>[a-z ]+)\]\s*$")
 """What the dispatcher's table says of the kernel that a key has: who registered it, and how it came to the key."""
 SIGNATURE = re.compile(r"registered at (?P<owner>.*?) :: (?P<signature>.*?) \[ (?P<calls>[a-z ]+) \]\s*$")
@@ -46,7 +48,7 @@ def main() -> None:
 
         for name in request["imports"]:
             importlib.import_module(name)
-        device = request["device"] if request["device"] != "auto" else accelerator(torch)
+        device = request["device"] if request["device"] != "auto" else found(torch)
         document |= {"torch": torch.__version__, "device": device}
         if device:
             document |= DETECTORS[request["how"]](torch, {**request, "device": device})
@@ -55,12 +57,25 @@ def main() -> None:
     print(json.dumps(document))
 
 
+def found(torch: Any) -> str:
+    """The accelerator, asked for in a fork: a process that asked cannot hand a device to its own forks."""
+    told = sibling("device.py")["whole"](partial(accelerator, torch), PATIENCE)
+    if "answer" not in told:
+        raise RuntimeError(f"looking for an accelerator: {told.get('error', 'no answer')}")
+    return str(told["answer"])
+
+
 def accelerator(torch: Any) -> str:
     """The accelerator that this torch can use, by its name in torch; empty where there is none."""
     current = guarded(lambda: torch.accelerator.current_accelerator().type, "")
     extension = guarded(torch._C._get_privateuse1_backend_name, "")
     names = dict.fromkeys(filter(None, ("cuda", "xpu", extension, current)))
-    return next((one for one in names if guarded(getattr(torch, one, None).is_available, False)), "")
+    return next((one for one in names if guarded(partial(usable, torch, one), False)), "")
+
+
+def usable(torch: Any, name: str) -> bool:
+    """Whether this torch has devices of this name."""
+    return bool(getattr(torch, name).is_available())
 
 
 def static(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +93,7 @@ def dispatch_key(torch: Any, device: str) -> str:
     """The dispatch key of a kind of device: `PrivateUse1` for what an extension added, whatever that is called."""
     if device in ("privateuseone", guarded(torch._C._get_privateuse1_backend_name, "")):
         return "PrivateUse1"
-    names = {name.lower(): name for name in vars(torch._C.DispatchKey) if name[0] != "_"}
+    names: dict[str, str] = {name.lower(): name for name in vars(torch._C.DispatchKey) if name[0] != "_"}
     return names[device]
 
 
