@@ -92,6 +92,8 @@ def variants(torch: Any, name: str) -> list[str]:
 def looked(torch: Any, request: dict[str, Any], count: int, names: list[str], printed: Any) -> Iterator[dict[str, Any]]:
     """In a fork: each operator in turn."""
     yield {"at": ""}
+    # A search for garbage in the midst of a launch takes as long as a copy.
+    gc.disable()
     with torch.no_grad():
         bench = prepared(torch, request["device"], request["memory"])
         about = {"asynchronous": bench.asynchronous, "small": SMALL, "large": bench.large}
@@ -174,7 +176,6 @@ def waiting(torch: Any, operator: str) -> str:
 
 def call(bench: Bench, operator: str, size: int, seeded: bool) -> Callable[[], Any]:
     """A call with tensors of so many numbers on the device, tried once: what it refuses there is raised."""
-    gc.collect()
     made: Callable[[], Any] = ARGUMENTS["made"](bench.torch, operator, bench.device, size, seeded)
     made()
     bench.wait()

@@ -10,7 +10,6 @@ operator contain what the device had to do before it.
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import runpy
@@ -98,12 +97,19 @@ def looked(torch: Any, request: dict[str, Any], count: int, names: list[str], pr
     warnings.simplefilter("ignore")
     with torch.no_grad():
         profiled(torch, device, lambda: torch.zeros(1, device=device).add(1))
+        usual = {unnumbered(line) for line in printed.more()}
         sizes = fitting(torch, device, request)
         for name in names:
             printed.more()
             yield {"at": name}
             answer = one(torch, name, (device, sizes, request["elements"]), share)
-            yield {"answer": {**answer, **({"printed": lines} if (lines := printed.more()) else {})}}
+            lines = [line for line in printed.more() if unnumbered(line) not in usual]
+            yield {"answer": {**answer, **({"printed": lines} if lines else {})}}
+
+
+def unnumbered(line: str) -> str:
+    """A line without its numbers: what the profiler itself prints differs in these alone."""
+    return re.sub("[0-9]+", "", line)
 
 
 def fitting(torch: Any, device: str, request: dict[str, Any]) -> Any:
@@ -122,7 +128,6 @@ def one(torch: Any, name: str, where: tuple[str, Any, int], share: float) -> dic
     """The answer of a step or of an operator."""
     kind, _, which = name.partition(" ")
     device, sizes, elements = where
-    gc.collect()
     if kind == "operator":
         call = guarded(lambda: ARGUMENTS["made"](torch, which, device, elements), None)
         if call is None:
@@ -199,10 +204,13 @@ def profiled(torch: Any, device: str, call: Callable[[], Any]) -> Run:
 
 
 def watching(torch: Any) -> Any:
-    """torch's profiler of what the host calls, with overloads where this torch can tell them."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    config = overloads_told(torch)
-    return torch.profiler.profile(activities=activities, record_shapes=True, experimental_config=config)
+    """torch's profiler of what the host calls, with overloads where this torch can tell them.
+
+    What `torch.profiler` adds to it is of no use here, and imports a compiler: three seconds.
+    """
+    from torch.autograd import profiler
+
+    return profiler.profile(use_kineto=True, record_shapes=True, experimental_config=overloads_told(torch))
 
 
 def overloads_told(torch: Any) -> Any:

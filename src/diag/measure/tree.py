@@ -193,7 +193,7 @@ def reads(walk: Walk) -> Iterator[dict[str, Any]]:
 
 def drawn(profiled: Any) -> list[Call]:
     """The tree of a run under torch's profiler."""
-    return [one for event in profiled.profiler.kineto_results.experimental_event_tree() for one in calls(event)]
+    return [one for event in profiled.kineto_results.experimental_event_tree() for one in calls(event)]
 
 
 def calls(event: Any) -> Iterator[Call]:
