@@ -100,6 +100,19 @@ def depends(torch: Any, name: str) -> bool:
     return bool(tags & {"dynamic_output_shape", "data_dependent_output"})
 
 
+def unshaped(torch: Any, name: str) -> bool:
+    """Whether torch cannot tell the shape of the answer without computing it."""
+    op = overload(torch, name)
+    places, names = given(torch, op, fitting(torch, op)._replace(device="meta"))
+    try:
+        op(*places, **names)
+    except NotImplementedError:
+        return True
+    except Exception:
+        return False
+    return False
+
+
 def fitting(torch: Any, op: Any) -> Trial:
     """The first way to make arguments that the CPU takes."""
     outputs = [one for one in op._schema.arguments if one.is_out]

@@ -28,8 +28,14 @@ LARGE = (2**18, 2**24)
 SLOW = 0.001
 """Seconds that a large tensor's copy from or to the host is to take: ten times what disturbs a launch."""
 SAMPLES, LEAST = 7, 3
-AGAIN = 3
-"""Rounds of samples in which the launch must have grown."""
+"""Samples of a round, the most and the fewest."""
+ROUNDS = 4
+"""Rounds of samples where a launch takes as long as a copy: a host that was disturbed may be less so in the next."""
+FINE = 3
+"""How many times as many samples a small tensor gets: what disturbs it outweighs it."""
+PASSES = 3
+"""How often an operator is looked at again after all others, where the host was too busy."""
+BUSY = "its launch takes long, and not as a copy does: the host has other work"
 RATIO = 4.0
 """How many times as long as that of a small tensor the launch of a large one must take."""
 PART = 0.5
@@ -48,6 +54,8 @@ WAITS = {
     "aten::segment_reduce": "its lengths are read by the host",
 }
 """Operators that wait by their nature, whatever their tags say."""
+SOLVERS = ("linalg_", "_linalg", "geqrf", "lu_", "cholesky", "ormqr", "orgqr", "triangular_solve", "lstsq", "svd", "qr")
+"""How the names of operators on matrices begin that end with a look at the host whether they came through."""
 SURVIVE, ARGUMENTS = (runpy.run_path(os.path.join(HERE, name)) for name in ("survive.py", "arguments.py"))
 guarded, said = SURVIVE["guarded"], SURVIVE["said"]
 
@@ -64,10 +72,14 @@ class Bench(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """The fastest launch of several: its seconds, and those that were left to wait for then."""
+    """The fastest of several calls: seconds until the launch is done, and seconds until all is."""
 
-    seconds: float
-    rest: float
+    begun: float
+    done: float
+
+    def or_faster(self, other: Launch) -> Launch:
+        """The least of both: whatever else the host does comes on top."""
+        return Launch(min(self.begun, other.begun), min(self.done, other.done))
 
 
 def timed(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -97,13 +109,19 @@ def looked(torch: Any, request: dict[str, Any], count: int, names: list[str], pr
     with torch.no_grad():
         bench = prepared(torch, request["device"], request["memory"])
         about = {"asynchronous": bench.asynchronous, "small": SMALL, "large": bench.large}
-        for name in names:
-            yield {"at": name}
-            try:
-                answer = grown(bench, name, request["budget"] / count)
-            except Exception as error:
-                answer = {"reason": said(error)}
-            yield {"answer": {**answer, "bench": about}}
+        for number in range(PASSES):
+            last, unsettled = number == PASSES - 1, []
+            for name in names:
+                yield {"at": name}
+                try:
+                    answer = grown(bench, name, request["budget"] / count)
+                except Exception as error:
+                    answer = {"reason": said(error)}
+                if answer.get("reason") == BUSY and not last:
+                    unsettled.append(name)
+                else:
+                    yield {"answer": {**answer, "bench": about}}
+            names = unsettled
 
 
 def prepared(torch: Any, device: str, memory: int) -> Bench:
@@ -117,7 +135,7 @@ def prepared(torch: Any, device: str, memory: int) -> Bench:
         bench = bench._replace(large=bench.large * 2)
     one = torch.zeros(4 * LARGE[1], dtype=torch.uint8, device=device)
     launch = fastest(bench, partial(torch.empty_like(one).copy_, one), 1.0)
-    return bench._replace(asynchronous=launch.seconds < BEGUN * (launch.seconds + launch.rest))
+    return bench._replace(asynchronous=launch.begun < BEGUN * launch.done)
 
 
 def floor(bench: Bench, size: int) -> float:
@@ -126,25 +144,23 @@ def floor(bench: Bench, size: int) -> float:
         host = bench.torch.zeros(size, dtype=bench.torch.uint8)
         there = host.to(bench.device)
         ways = (partial(host.copy_, there), partial(there.copy_, host))
-        bench.floors[size] = min(sum(fastest(bench, way, 0.2)) for way in ways)
+        bench.floors[size] = min(fastest(bench, way, 0.2).done for way in ways)
     return bench.floors[size]
 
 
-def fastest(bench: Bench, call: Callable[[], Any], seconds: float) -> Launch:
-    """The fastest launch of a call among several; each is waited for before the next."""
-    best, end = Launch(float("inf"), 0.0), time.monotonic() + seconds
-    for number in range(1 + SAMPLES):
+def fastest(bench: Bench, call: Callable[[], Any], seconds: float, times: int = 1) -> Launch:
+    """The fastest of several calls, each waited for before the next; the first may build its kernel."""
+    best, end, number = Launch(float("inf"), float("inf")), time.monotonic() + seconds, 0
+    call()
+    while number < LEAST * times or (number < SAMPLES * times and time.monotonic() < end):
         bench.wait()
         start = time.perf_counter()
         call()
-        begun = time.perf_counter()
+        begun = time.perf_counter() - start
         bench.wait()
-        launch = Launch(begun - start, time.perf_counter() - begun)
-        # The first call may build its kernel.
-        if number:
-            best = min(best, launch)
-        if number >= LEAST and time.monotonic() > end:
-            break
+        best = best.or_faster(Launch(begun, time.perf_counter() - start))
+        number += 1
+    bench.wait()
     return best
 
 
@@ -153,24 +169,40 @@ def grown(bench: Bench, name: str, seconds: float) -> dict[str, Any]:
     operator, _, seeded = name.partition(" ")
     if reason := waiting(bench.torch, operator):
         return {"reason": reason}
+    if ARGUMENTS["unshaped"](bench.torch, operator):
+        return {"reason": "its shape is not known before it is computed"}
     if not bench.asynchronous:
         return {"reason": "the host waits for this device in every call"}
     calls = [call(bench, operator, size, bool(seeded)) for size in (SMALL, bench.large)]
     lowest = floor(bench, largest(calls[1]))
-    small, large = (fastest(bench, one, seconds / 2) for one in calls)
+    launches = [fastest(bench, one, seconds / 4, times) for one, times in zip(calls, (FINE, 1))]
     rounds = 1
-    while grows(small, large, lowest) and rounds < AGAIN:
-        small, large = (min(old, fastest(bench, one, seconds / 4)) for old, one in zip((small, large), calls))
+    while rounds < ROUNDS and launches[1].begun > PART * lowest:
+        again = (fastest(bench, one, seconds / 4, times) for one, times in zip(calls, (FINE, 1)))
+        launches = [old.or_faster(new) for old, new in zip(launches, again)]
         rounds += 1
-    verdict = "grows" if grows(small, large, lowest) else "stays"
-    told = {"small": small.seconds, "large": large.seconds, "rest": large.rest, "floor": lowest}
-    return {"verdict": verdict, **{key: round(value, 7) for key, value in told.items()}}
+    small, large = launches
+    told = {"small": small.begun, "large": large.begun, "whole": large.done, "floor": lowest}
+    return {**judged(small, large, lowest), "rounds": rounds, **{key: round(value, 7) for key, value in told.items()}}
+
+
+def judged(small: Launch, large: Launch, lowest: float) -> dict[str, str]:
+    """Whether a launch grows with its tensors as a way over the host does; unknown where it is long and does not."""
+    if large.begun <= PART * lowest:
+        return {"verdict": "stays"}
+    held, more = large.begun > HELD * large.done, large.begun - small.begun
+    if held and more > PART * lowest and large.begun > RATIO * small.begun:
+        return {"verdict": "grows"}
+    return {"reason": BUSY}
 
 
 def waiting(torch: Any, operator: str) -> str:
     """Why the host must wait for an operator by its nature; empty where it need not."""
     if reason := WAITS.get(operator.partition(".")[0], ""):
         return reason
+    base = operator.rpartition("::")[2]
+    if base.startswith(SOLVERS):
+        return "it reads whether the solution was found"
     return "its shape depends on the values" if ARGUMENTS["depends"](torch, operator) else ""
 
 
@@ -186,10 +218,3 @@ def largest(one: Any) -> int:
     """Bytes of the largest tensor that a call is given, or gives where it is given none."""
     given = [each.nbytes for each in ARGUMENTS["tensors_of"]([one.args, one.keywords])]
     return max(given or [each.nbytes for each in ARGUMENTS["tensors_of"]([one()])], default=1)
-
-
-def grows(small: Launch, large: Launch, lowest: float) -> bool:
-    """Whether a launch grows with its tensors as a way over the host does."""
-    more = large.seconds - small.seconds
-    held = large.seconds > HELD * (large.seconds + large.rest)
-    return held and large.seconds > RATIO * small.seconds and more > PART * lowest
