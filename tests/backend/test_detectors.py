@@ -89,7 +89,9 @@ def asked(request: dict[str, Any], **variables: str) -> dict[str, Any]:
 def detected(how: str, places: dict[str, str], **request: Any) -> dict[str, Any]:
     """What a detector says of the device with its switches in these places."""
     given = {"how": how, "device": "hostdev", "imports": ["hostdev"], **request}
-    return asked(given, HOSTDEV_SWITCHES=json.dumps(places), HOSTDEV_EVERYWHERE="1")
+    # A slow link, so that tensors need not be large to take long: most of the time is theirs on the CPU.
+    slow = {"HOSTDEV_LINK": "1000000000", "HOSTDEV_EVERYWHERE": "1"}
+    return asked(given, HOSTDEV_SWITCHES=json.dumps(places), **slow)
 
 
 @cache
@@ -173,3 +175,89 @@ def test_all_together_tell_who_goes_over_the_cpu(seed: int, said: list[str]) -> 
     said += [f"timing, seed {seed}: {alone}", f"together, seed {seed}: {told}"]
     assert told.judged > 100
     assert (told.precision >= 0.99, told.recall >= 0.99) == (True, True), told
+
+
+@pytest.mark.slow
+def test_a_device_that_has_all_kernels_raises_no_alarm() -> None:
+    places, names = dict.fromkeys(switches(), "native"), some(3)
+    assert not any(by_table(detected("static", places, operators=list(places))).values())
+    for request in ({"operators": names}, SMALL):
+        document = detected("dynamic", places, **request)
+        assert [one for one in document["operators"] if one["placement"] == "copies"] == []
+        assert len(document["operators"]) > 50
+    timed = detected("timing", places, operators=names[:80], budget=20.0)
+    assert [one for one in timed["operators"] if one["verdict"] == "grows"] == []
+    assert timed["asynchronous"] is True
+    assert len(by_launch(timed)) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_without_an_accelerator_there_is_no_alarm(device: str) -> None:
+    names = ["aten::exponential_", "aten::sort.values_stable", "aten::mm.out"]
+    table = asked({"how": "static", "device": device})
+    assert len(table["operators"]) > 1000
+    assert not any(by_table(table).values())
+    tree = asked({"how": "dynamic", "device": device, **SMALL})
+    assert [one for one in tree["operators"] if one["placement"] != "native"] == []
+    assert len(tree["steps"]) > 30
+    launches = asked({"how": "timing", "device": device, "operators": names})
+    assert {one["verdict"] for one in launches["operators"]} == {"unknown"}
+    assert launches["asynchronous"] is False
+
+
+DEATHS = {
+    "HOSTDEV_SEGFAULT": "killed by SIGSEGV",
+    "HOSTDEV_HANG": "nothing moved for 15 s",
+    "HOSTDEV_ALLOCATE": "killed: it held more than 1536 MiB of memory",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", DEATHS)
+def test_a_step_that_kills_costs_its_own_answer(fault: str) -> None:
+    request = {"how": "dynamic", "device": "hostdev", "imports": ["hostdev"], "patience": 15, "memory": 1536 << 20}
+    wanted = {"steps": ["greedy", "exponential-draw", "log-probabilities"]}
+    switches = json.dumps({"aten::topk.values": "hidden_copy"})
+    told = asked({**request, **wanted, **SMALL}, **{fault: "aten::exponential_", "HOSTDEV_SWITCHES": switches})
+    steps = {one["step"]: one for one in told["steps"]}
+    assert [one.get("error", "") for one in steps.values() if one["step"] != "exponential-draw"] == ["", ""]
+    assert steps["exponential-draw"]["error"].startswith(DEATHS[fault])
+    assert steps["exponential-draw"]["died"] is True
+    assert [full(one) for one in told["operators"] if one["placement"] == "copies"] == ["aten::topk.values"]
+
+
+@pytest.mark.slow
+def test_an_operator_that_kills_costs_its_own_launches() -> None:
+    names = ["aten::argmax.out", "aten::exponential_", "aten::cumsum.out"]
+    request = {"how": "timing", "device": "hostdev", "imports": ["hostdev"], "operators": names}
+    told = asked(request, HOSTDEV_SEGFAULT="aten::exponential_")["operators"]
+    assert [one["error"] for one in told if one["name"] == "aten::exponential_"] == ["killed by SIGSEGV"] * 2
+    assert [one["verdict"] for one in told if one["name"] != "aten::exponential_"] == ["stays", "stays"]
+
+
+@pytest.mark.slow
+def test_a_step_that_raises_names_its_operator() -> None:
+    wanted = {"how": "dynamic", "device": "hostdev", "imports": ["hostdev"], "steps": ["seeded-exponential-draw"]}
+    switches = json.dumps({"aten::exponential_": "fallback"})
+    step = asked({**wanted, **SMALL}, HOSTDEV_SWITCHES=switches)["steps"][0]
+    assert "Expected a 'cpu' device type for generator but found 'hostdev'" in step["error"]
+    assert step["operator"] == "aten::exponential_"
+    missing = asked({**wanted, **SMALL}, HOSTDEV_SWITCHES=json.dumps({"aten::exponential_": "missing"}))["steps"][0]
+    assert missing["error"].startswith("NotImplementedError")
+    assert missing["operator"] == "aten::exponential_"
+
+
+@pytest.mark.slow
+def test_the_cost_of_a_step_is_told() -> None:
+    wanted = {"how": "dynamic", "device": "hostdev", "imports": ["hostdev"], "steps": ["exponential-draw"]}
+    sizes = {**SMALL, "batch": 8, "vocabulary": 4096}
+    switches = json.dumps({"aten::exponential_": "fallback"})
+    told = asked({**wanted, **sizes}, HOSTDEV_SWITCHES=switches)
+    row = next(one for one in told["operators"] if one["name"] == "aten::exponential_")
+    size = 8 * 4096 * 4
+    assert (row["shape"], row["dtype"], row["copying"]) == ([8, 4096], "float32", 1)
+    assert (row["bytes_down"], row["bytes_up"], row["steps"]) == (size, size, ["exponential-draw"])
+    step = told["steps"][0]
+    assert 0 < step["seconds"] < 60
+    assert 0 < step["share"] <= 1
