@@ -208,7 +208,7 @@ def test_without_an_accelerator_there_is_no_alarm(device: str) -> None:
 
 DEATHS = {
     "HOSTDEV_SEGFAULT": "killed by SIGSEGV",
-    "HOSTDEV_HANG": "nothing moved for 15 s",
+    "HOSTDEV_HANG": "nothing moved for 40 s",
     "HOSTDEV_ALLOCATE": "killed: it held more than 1536 MiB of memory",
 }
 
@@ -216,7 +216,7 @@ DEATHS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", DEATHS)
 def test_a_step_that_kills_costs_its_own_answer(fault: str) -> None:
-    request = {"how": "dynamic", "device": "hostdev", "imports": ["hostdev"], "patience": 15, "memory": 1536 << 20}
+    request = {"how": "dynamic", "device": "hostdev", "imports": ["hostdev"], "patience": 40, "memory": 1536 << 20}
     wanted = {"steps": ["greedy", "exponential-draw", "log-probabilities"]}
     switches = json.dumps({"aten::topk.values": "hidden_copy"})
     told = asked({**request, **wanted, **SMALL}, **{fault: "aten::exponential_", "HOSTDEV_SWITCHES": switches})

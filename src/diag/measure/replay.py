@@ -96,7 +96,7 @@ def looked(torch: Any, request: dict[str, Any], count: int, names: list[str], pr
     guarded(lambda: torch.set_warn_always(True), None)
     warnings.simplefilter("ignore")
     with torch.no_grad():
-        profiled(torch, device, lambda: torch.zeros(1, device=device).add(1))
+        profiled(torch, device, lambda: torch.zeros(1, device=device))
         usual = {unnumbered(line) for line in printed.more()}
         sizes = fitting(torch, device, request)
         for name in names:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
-DEFAULTS = {"patience": 30.0, "limit": 300.0, "memory": 3 * 2**30}
+DEFAULTS = {"patience": 60.0, "limit": 300.0, "memory": 3 * 2**30}
 """Of a request: seconds without an answer, seconds of all, and bytes of its own that a fork may hold."""
 DEATHS = 8
 """Forks that may die before the rest is left undone."""
