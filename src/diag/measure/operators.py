@@ -27,11 +27,16 @@ if __name__ == "__main__":
 
 DEFAULTS = {"how": "static", "device": "auto", "imports": [], "operators": [], "steps": [], "budget": 6.0}
 """The request: the detector, the device as torch names it, modules to import, operators, steps, seconds."""
-BLOCKING = ("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "ASCEND_LAUNCH_BLOCKING", "MUSA_LAUNCH_BLOCKING")
+BLOCKING = "_LAUNCH_BLOCKING"
+"""How the names of variables end that make each launch wait for its end."""
+PATIENCE = 60.0
+"""Seconds in which torch says what accelerator it has."""
 WINNER = re.compile(r"(?P<through>fallthrough )?(?:registered at (?P<owner>.*?)|.*?) \[(?P<kind>[a-z ]+)\]\s*$")
 """What the dispatcher's table says of the kernel that a key has: who registered it, and how it came to the key."""
 SIGNATURE = re.compile(r"registered at (?P<owner>.*?) :: (?P<signature>.*?) \[ (?P<calls>[a-z ]+) \]\s*$")
 COMPOSITE = ("math kernel", "default backend kernel")
+RAISES = "MetaFallbackKernel"
+"""The file of the fallback that torch itself has for tensors without numbers: it raises."""
 UNKNOWN = ("/dev/null", ".py")
 """How the place of a kernel written in Python begins or ends, by the release of torch."""
 
@@ -46,13 +51,21 @@ def main() -> None:
 
         for name in request["imports"]:
             importlib.import_module(name)
-        device = request["device"] if request["device"] != "auto" else accelerator(torch)
+        device = request["device"] if request["device"] != "auto" else found(torch)
         document |= {"torch": torch.__version__, "device": device}
         if device:
             document |= DETECTORS[request["how"]](torch, {**request, "device": device})
     except Exception as error:
         document["error"] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:1000]
     print(json.dumps(document))
+
+
+def found(torch: Any) -> str:
+    """The accelerator, asked for in a fork: a process that asked cannot hand a device to its own forks."""
+    told = sibling("device.py")["whole"](partial(accelerator, torch), PATIENCE)
+    if "answer" not in told:
+        raise RuntimeError(f"looking for an accelerator: {told.get('error', 'no answer')}")
+    return str(told["answer"])
 
 
 def accelerator(torch: Any) -> str:
@@ -112,7 +125,8 @@ def placed(key: str, table: str, registrations: Callable[[], str]) -> dict[str, 
     if kind in COMPOSITE:
         return {"placement": "composite", "owner": owner}
     if kind == "backend fallback":
-        return {"placement": "missing" if through else "backend-fallback", "owner": owner}
+        raises = through or RAISES in owner
+        return {"placement": "missing" if raises else "backend-fallback", "owner": owner}
     return {"placement": registered(key, registrations()), "owner": owner}
 
 
@@ -151,7 +165,7 @@ def dynamic(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 def timing(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Whose launch grows with its tensors."""
-    if held := [name for name in BLOCKING if os.environ.get(name, "0") not in ("", "0")]:
+    if held := [name for name, value in os.environ.items() if name.endswith(BLOCKING) and value not in ("", "0")]:
         raise RuntimeError(f"{held[0]} is set: each launch waits for its end, and nothing is learnt from its time")
     told: dict[str, Any] = sibling("launches.py")["timed"](torch, request)
     return told
