@@ -39,7 +39,7 @@ def built() -> None:
     subprocess.run([sys.executable, HERE / "hostbuild.py"], check=True, timeout=300)
 
 
-def tested(**variables: str) -> dict:
+def answers_of(**variables: str) -> dict:
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "HOSTDEV_LINK": "0", **variables}
     done = subprocess.run((*DEVICE, *ASKED), env=environment, capture_output=True, text=True, timeout=500)
@@ -52,14 +52,14 @@ def found(report: dict) -> list[dict]:
 
 @pytest.mark.slow
 def test_a_sound_device_passes() -> None:
-    report = tested()
+    report = answers_of()
     assert (report["facts"]["DeviceTest"][0]["phase"], found(report)) == ("done", [])
     assert {one["correct"] for one in report["facts"]["DeviceNumerics"]} == {True}
 
 
 @pytest.mark.slow
 def test_each_operator_with_one_wrong_element_is_named_with_its_type() -> None:
-    report = tested(HOSTDEV_WRONG=WRONG)
+    report = answers_of(HOSTDEV_WRONG=WRONG)
     named: dict[str, set[str]] = {}
     for one in report["facts"]["DeviceNumerics"]:
         if not one["correct"]:
