@@ -12,6 +12,8 @@ from itertools import groupby
 
 from diag.facts import Collective
 from diag.render import Look
+from diag.render.collectives import compared
+from diag.render.words import WORDS
 from diag.report import Report
 from diag.text import in_one_line
 
@@ -58,6 +60,8 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"# Avg bus bandwidth    : {sum(bandwidths) / len(bandwidths):g}"
         yield "#"
     yield f"# Verdict              : {report.verdict}"
+    for line in filter(None, compared(report, WORDS[report.language])):
+        yield f"# {in_one_line(line)}"
     for reason in report.incomplete:
         yield f"# Not answered         : {in_one_line(reason)}"
     for one in report.findings:
