@@ -16,9 +16,10 @@ noisy nothing is judged.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from diag.api import (
+    ALIKE,
     Against,
     Answer,
     Collective,
@@ -104,7 +105,7 @@ def slower_than_earlier(facts: Facts) -> Iterator[Answer]:
     """Compare what was measured alike."""
     alike = against_earlier(facts.all(Collective), facts.all(CollectiveEarlier))
     if not alike:
-        yield Undecided(reason="the earlier run measured nothing of the same operation, size, type, mode and ranks")
+        yield Undecided(reason=_unlike(facts.all(Collective), facts.all(CollectiveEarlier)))
     elif all(one.ratio is None for one in alike):
         yield Undecided(reason=f"noisy: cannot be compared with {alike[0].then.file}")
     slower: dict[tuple[str, int | None], list[Against]] = {}
@@ -119,3 +120,22 @@ def slower_than_earlier(facts: Facts) -> Iterator[Answer]:
             values={"op": op, "ranks": ranks or "?", "worst": f"{worst.ratio:.2f}", "sizes": sizes},
             evidence=(Evidence.of(worst.now), Evidence.of(worst.then)),
         )
+
+
+def _unlike(now: Sequence[Collective], then: Sequence[CollectiveEarlier]) -> str:
+    """In which properties no measurement is like any of the earlier run; where each is shared, none shares all."""
+    values = ((name, _values(now, name), _values(then, name)) for name in ALIKE)
+    unlike = [one for one in values if one[1].keys().isdisjoint(one[2])]
+    apart = [f"{name} {_some(ours)} now, {_some(theirs)} then" for name, ours, theirs in unlike]
+    said = f"the earlier run ({then[0].file}) measured nothing alike: "
+    return said + ("; ".join(apart) or f"no result shares all of {', '.join(ALIKE)}")
+
+
+def _values(told: Sequence[Collective], name: str) -> dict[object, None]:
+    return dict.fromkeys(getattr(one, name) for one in told)
+
+
+def _some(values: Iterable[object]) -> str:
+    """The first of them, as they are called."""
+    told = ["untold" if one in ("", None) else str(one) for one in values]
+    return ", ".join(told[:SHOWN]) + (", …" if len(told) > SHOWN else "")

@@ -10,6 +10,7 @@ from held import LOADED
 from told import examined
 
 from diag.cli.unanswered import unmeasured
+from diag.facts import Collective
 from diag.render import render
 from diag.render.words import WORDS
 from diag.report import Judged, Source, assemble
@@ -98,3 +99,33 @@ def test_what_is_noisy_and_slower_all_the_same_is_compared() -> None:
 
 def test_without_an_earlier_run_nothing_is_said_of_it() -> None:
     assert "ompared" not in judged(now(1e-4, 1e-3, 1e-2, interval=0.01))[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"mode": "graph"}, "mode free-running now, graph then"),
+        ({"mode": "", "ranks": None}, "mode free-running now, untold then; ranks 2 now, untold then"),
+        ({"in_place": False, "tool": "nccl-tests"}, "tool diag now, nccl-tests then; in_place True now, False then"),
+        ({"bytes": 512}, "bytes 1024, 65536, 1048576 now, 512 then"),
+    ],
+)
+def test_it_is_said_what_is_not_alike(changed: dict[str, Any], says: str) -> None:
+    shown, reasons = judged(now(1e-4, 1e-3, 1e-2, interval=0.01) + "\n" + then(100, 950, **changed))
+    assert reasons == [f"the earlier run (r.json) measured nothing alike: {says}"]
+    assert "Compared with r.json: 0 of 3 results\n" in shown
+
+
+@pytest.mark.parametrize("mode", ["free-running", "synchronised", "graph"])
+@pytest.mark.parametrize(("device", "library"), [("cpu", ""), ("NVIDIA H200", "/lib/libnccl.so.2")])
+def test_a_table_of_diag_is_read_back_whole(mode: str, device: str, library: str) -> None:
+    run = now(1e-4, 1e-3, 1e-2, interval=0.01).replace("free-running", mode).replace('"cpu"', f'"{device}"')
+    document = json.loads(run)
+    document["ranks"][0]["libraries"] = [[library, "2.27.5"]] if library else []
+    table, _ = judged(json.dumps(document), "nccl-tests")
+    first, then_ = (examined(text).facts.all(Collective) for text in (json.dumps(document), table + table))
+    alike = ("tool", "op", "bytes", "dtype", "mode", "ranks", "in_place", "nodes", "backend", "device")
+    alike += ("library", "library_version")
+    assert [[getattr(one, name) for name in alike] for one in then_] == 2 * [
+        [getattr(one, name) for name in alike] for one in first
+    ]
