@@ -133,7 +133,7 @@ def test_the_table_of_nccl_tests_is_read_back(tmp_path):
 def test_sizes_are_those_of_a_model(tmp_path):
     shape = {"architectures": ["LlamaForCausalLM"], "hidden_size": 5120, "num_hidden_layers": 64, "vocab_size": 152064}
     (tmp_path / "config.json").write_text(json.dumps(shape))
-    report, _ = measured("--model", str(tmp_path), "--batch", "1,256", "--step", "256:900ms", *BRIEF[2:])
+    report, _ = measured("--model", str(tmp_path), "--batch", "1", "--step", "256:900ms", *BRIEF[2:])
     assert {one["bytes"] for one in results(report)} == {10240, 2621440}
     steps = {one["batch"]: one for one in report["facts"]["DecodeStep"]}
     assert {(one["calls"], one["basis"]) for one in steps.values()} == {(129, "measured")}
@@ -338,6 +338,7 @@ def test_one_rank_alone_is_not_measured():
         (("--compare", os.devnull), "not a file"),
         (("--compare", __file__), "no measurement"),
         (("--step", "256:52.8"), "--model FILE"),
+        (("--batch", "1,8"), "--model FILE"),
         (("--weights-bytes", "31e9"), "--model FILE"),
         (("--model", str(SHAPE), "--step", "256"), "TOKENS:MS"),
         (("--ranks", "0"), "0 is not in the range"),

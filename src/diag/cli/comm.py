@@ -17,7 +17,7 @@ from msgspec import DecodeError, json, to_builtins
 from diag import ranks, world
 from diag.capture import Capture
 from diag.cli.opening import deadline_of, load, now, open_roots, open_sources
-from diag.cli.options import Bounds, Comm, Content, Live, Output
+from diag.cli.options import BATCHES, Bounds, Comm, Content, Live, Output
 from diag.cli.place import target_python
 from diag.errors import DiagError
 from diag.facts import Collective, ModelShape
@@ -66,7 +66,7 @@ def run(asked: Comm, *, output: Output, content: Content, bounds: Bounds) -> int
 
 
 def _without_model(asked: Comm) -> None:
-    for name, given in (("--weights-bytes", asked.weights_bytes), ("--step", asked.step)):
+    for name, given in (("--batch", asked.batch), ("--weights-bytes", asked.weights_bytes), ("--step", asked.step)):
         if given and not asked.model:
             raise DiagError(f"{name} is about a model: --model FILE")
 
@@ -112,11 +112,11 @@ class Model:
 
     def sizes(self, asked: Comm) -> tuple[int, ...]:
         """Bytes that a decode step of each number of tokens sends at a time."""
-        return tuple(tokens * self.hidden * DTYPES[asked.dtype] for tokens in batches(asked.batch))
+        return tuple(tokens * self.hidden * DTYPES[asked.dtype] for tokens in tokens_of(asked))
 
     def told(self, asked: Comm) -> Asked:
         """The model and what is asked about it, for the probes that know them."""
-        wish: dict[str, object] = {"schema": "diag/decode/1", "batches": batches(asked.batch)}
+        wish: dict[str, object] = {"schema": "diag/decode/1", "batches": tokens_of(asked)}
         wish |= {"width": DTYPES[asked.dtype], "steps": list(map(_measured_step, asked.step))}
         wish |= {"weights_bytes": asked.weights_bytes} if asked.weights_bytes else {}
         return Asked({"model/config": self.text, "decode": json.encode(wish).decode()})
@@ -167,6 +167,12 @@ def batches(text: str) -> list[int]:
     if not all(re.fullmatch(r"[1-9]\d{0,6}", one) for one in words):
         raise DiagError(f"--batch {text}: it is not numbers such as 1,8,256")
     return [int(one) for one in words]
+
+
+def tokens_of(asked: Comm) -> list[int]:
+    """The numbers of tokens of the steps that are asked about; what was measured of others counts among them."""
+    steps = (tokens for tokens, _ in map(_measured_step, asked.step))
+    return list(dict.fromkeys((*batches(asked.batch or BATCHES), *steps)))
 
 
 def _regular(option: str, path: Path) -> None:

@@ -15,6 +15,8 @@ from diag.finding import LANGUAGES, FailOn
 Command = Callable[..., int]
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "sendrecv")
 MODES = ("synchronised", "free-running", "graph")
+BATCHES = "1,4,16,64,256"
+"""Tokens in the decode steps of a model of which no others are asked for."""
 LONGEST = 1e7
 """Seconds of the longest bound, which an alarm can still be set to."""
 C = TypeVar("C", bound=Command)
@@ -102,7 +104,7 @@ class Comm(Struct, frozen=True, kw_only=True):
     patience: float
     isolate: bool
     model: Path | None
-    batch: str
+    batch: str | None
     weights_bytes: float | None
     step: tuple[str, ...]
     compare: Path | None
@@ -266,10 +268,9 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         click.option("--model", callback=place, metavar="FILE|DIR", help="config.json: the sizes that a decode sends."),
         click.option(
             "--batch",
-            default="1,4,16,64,256",
-            show_default=True,
+            show_default=BATCHES,
             callback=told,
-            help="With --model: tokens in a step.",
+            help="With --model: tokens in a step, beside those of --step.",
         ),
         click.option(
             "--weights-bytes",
