@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from diag.api import Answer, Collective, DecodeStep, Evidence, Facts, Finding, ModelShape, Remedy, Undecided, check
 
 MOST = 0.6
+HOST = "cpu"
+"""The device that has neither graphs nor kernels of an engine for its calls."""
 
 HEAD = (
     '{"schema": "diag/collectives/1", "device": "cuda", "backend": "nccl", "dtype": "bf16", "launcher": "diag", "size":'
@@ -113,4 +115,5 @@ def _finding(one: DecodeStep) -> Finding:
             "fewer": max(1, one.ranks // 2),
         },
         evidence=(Evidence.of(one),),
+        remedies=("fewer",) if one.device == HOST else (),
     )

@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from diag.api import Answer, Collective, DecodeStep, Evidence, Facts, Finding, ModelShape, Remedy, Undecided, check
 
 MUCH, MOST = 0.3, 0.6
+HOST = "cpu"
+"""The device that has neither graphs nor kernels of an engine for its calls."""
 
 HEAD = (
     '{"schema": "diag/collectives/1", "device": "cuda", "backend": "nccl", "dtype": "bf16", "launcher": "diag", "size":'
@@ -122,4 +124,5 @@ def _finding(one: DecodeStep) -> Finding:
             "basis.zh": "占实测步长" if given else "仅计权重读取与通信",
         },
         evidence=(Evidence.of(one),),
+        remedies=("fewer",) if one.device == HOST else (),
     )

@@ -328,6 +328,12 @@ def test_one_rank_alone_is_not_measured():
     assert "one rank alone" in report["incomplete"][0]
 
 
+def test_graphs_that_a_device_does_not_have_are_no_fault_of_it():
+    report, code = measured("--mode", "graph", "--device", "cpu", *BRIEF)
+    assert (code, results(report), report["findings"]) == (4, [], [])
+    assert "cpu has no graphs to capture calls in" in report["incomplete"][0]
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -352,3 +352,15 @@ def test_a_wish_that_makes_no_sense_is_left_out():
     done = examined(json.dumps(WISH | strange))
     (wish,) = done.facts.all(DecodeWish)
     assert (done.broken, wish.batches, wish.weights_bytes, wish.width, wish.steps) == ((), (4,), None, None, ())
+
+
+@pytest.mark.parametrize(("device", "graphs"), [("P800", True), ("cpu", False)])
+@pytest.mark.parametrize(("rule", "taken"), [("communication-dominates", 25.0), ("communication-heavy", 52.8)])
+def test_no_graph_is_proposed_where_the_device_has_none(device, graphs, rule, taken):
+    texts = (document(SWEEP, device=device), SHAPE, WISH | {"steps": [[256, taken]]})
+    done = examined("\n".join(map(json.dumps, texts)))
+    check = LOADED.checks[f"collectives/{rule}"]
+    (finding,) = next(one.findings for one in done.results if one.check == check.id)
+    commands = [command for one in check.remedies_for(finding) for command in one.commands]
+    assert commands
+    assert any("--mode graph" in one for one in commands) == graphs
