@@ -10,7 +10,8 @@ The devices idle meanwhile: more of them, or faster ones, change nothing, while 
 
 ## What it cannot know
 How much of the calls an engine hides behind other work, and what its own kernels take: the times are those of the
-collective library in a loop, an upper bound where an engine replaces it.
+collective library in a loop, an upper bound where an engine replaces it. A measured step that is shorter than its calls
+is not judged: it was measured without them, or on other ranks.
 """
 
 from __future__ import annotations
@@ -94,8 +95,10 @@ def communication_dominates(facts: Facts) -> Iterator[Answer]:
     told = [one for one in facts.all(DecodeStep) if one.chosen and one.basis != "assumed" and one.measured_share]
     if not told:
         yield Undecided(reason="no decode step that was measured is told for as many ranks (diag comm --step)")
-    for ranks in dict.fromkeys(one.ranks for one in told):
-        worst = max((one for one in told if one.ranks == ranks), key=lambda one: one.measured_share or 0.0)
+    yield from (Undecided(reason=one.why_exceeded()) for one in told if one.exceeded)
+    possible = [one for one in told if not one.exceeded]
+    for ranks in dict.fromkeys(one.ranks for one in possible):
+        worst = max((one for one in possible if one.ranks == ranks), key=lambda one: one.measured_share or 0.0)
         if (worst.measured_share or 0) > MOST:
             yield _finding(worst)
 

@@ -99,8 +99,10 @@ def communication_heavy(facts: Facts) -> Iterator[Answer]:
     told = [one for one in facts.all(DecodeStep) if one.chosen and one.basis != "assumed" and one.told_share]
     if not told:
         yield Undecided(reason="nothing tells what a decode step takes on as many ranks, nor of a measured one")
-    for ranks in dict.fromkeys(one.ranks for one in told):
-        own = [one for one in told if one.ranks == ranks]
+    yield from (Undecided(reason=one.why_exceeded()) for one in told if one.exceeded)
+    possible = [one for one in told if not one.exceeded]
+    for ranks in dict.fromkeys(one.ranks for one in possible):
+        own = [one for one in possible if one.ranks == ranks]
         worst = max([one for one in own if one.measured_share] or own, key=lambda one: one.told_share or 0.0)
         if (worst.told_share or 0) >= MUCH and (worst.measured_share or 0) <= MOST:
             yield _finding(worst)

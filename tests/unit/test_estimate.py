@@ -364,3 +364,22 @@ def test_no_graph_is_proposed_where_the_device_has_none(device, graphs, rule, ta
     commands = [command for one in check.remedies_for(finding) for command in one.commands]
     assert commands
     assert any("--mode graph" in one for one in commands) == graphs
+
+
+@pytest.mark.parametrize("rule", ["communication-dominates", "communication-heavy"])
+def test_a_step_shorter_than_its_calls_is_not_judged(rule):
+    texts = list(map(json.dumps, (document(SWEEP), SHAPE, WISH | {"steps": [[256, 1.2]], "batches": [256]})))
+    (result,) = (one for one in examined("\n".join(texts)).results if one.check == f"collectives/{rule}")
+    assert (result.status, result.findings) == ("skip", ())
+    assert "take 17.4 ms, the whole measured step 1.2 ms: that was not measured with" in result.reason
+    for language, why in (("en", "not measured with these calls"), ("zh", "不是以这些通信")):
+        shown = rendered("\n".join(texts), "terminal", language)
+        assert re.search(rf" 256 +8 +2.5 MiB .* 1.2 +.*{why}", shown)
+        assert not re.search(r"\d{4}%", shown)
+
+
+def test_beside_a_step_shorter_than_its_calls_others_are_judged():
+    texts = (document(SWEEP), SHAPE, WISH | {"steps": [[1, 0.1], [256, 25.0]]})
+    results = {one.check: one for one in examined("\n".join(map(json.dumps, texts))).results}
+    (finding,) = results["collectives/communication-dominates"].findings
+    assert finding.values["batch"] == 256
