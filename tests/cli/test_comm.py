@@ -345,6 +345,7 @@ def test_graphs_that_a_device_does_not_have_are_no_fault_of_it():
         (("--compare", __file__), "no measurement"),
         (("--step", "256:52.8"), "--model FILE"),
         (("--batch", "1,8"), "--model FILE"),
+        (("--model", str(SHAPE), "--sizes", "1KiB"), "--batch"),
         (("--weights-bytes", "31e9"), "--model FILE"),
         (("--model", str(SHAPE), "--step", "256"), "TOKENS:MS"),
         (("--ranks", "0"), "0 is not in the range"),

@@ -15,6 +15,8 @@ from diag.finding import LANGUAGES, FailOn
 Command = Callable[..., int]
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "sendrecv")
 MODES = ("synchronised", "free-running", "graph")
+SIZES = "1KiB:64MiB:4"
+"""Sizes that are measured where neither others nor a model is given."""
 BATCHES = "1,4,16,64,256"
 """Tokens in the decode steps of a model of which no others are asked for."""
 LONGEST = 1e7
@@ -97,7 +99,7 @@ class Comm(Struct, frozen=True, kw_only=True):
     device: str
     backend: str
     op: tuple[str, ...]
-    sizes: str
+    sizes: str | None
     dtype: str
     mode: tuple[str, ...]
     budget: float
@@ -238,8 +240,7 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         ),
         click.option(
             "--sizes",
-            default="1KiB:64MiB:4",
-            show_default=True,
+            show_default=SIZES,
             callback=told,
             help="FROM:TO[:FACTOR], or several with commas.",
         ),
