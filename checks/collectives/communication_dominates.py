@@ -10,7 +10,8 @@ The devices idle meanwhile: more of them, or faster ones, change nothing, while 
 
 ## What it cannot know
 How much of the calls an engine hides behind other work, and what its own kernels take: the times are those of the
-collective library in a loop, an upper bound where an engine replaces it.
+collective library in a loop, an upper bound where an engine replaces it. A measured step that is shorter than its calls
+is not judged: it was measured without them, or on other ranks.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Iterator
 from diag.api import Answer, Collective, DecodeStep, Evidence, Facts, Finding, ModelShape, Remedy, Undecided, check
 
 MOST = 0.6
+HOST = "cpu"
+"""The device that has neither graphs nor kernels of an engine for its calls."""
 
 HEAD = (
     '{"schema": "diag/collectives/1", "device": "cuda", "backend": "nccl", "dtype": "bf16", "launcher": "diag", "size":'
@@ -92,8 +95,10 @@ def communication_dominates(facts: Facts) -> Iterator[Answer]:
     told = [one for one in facts.all(DecodeStep) if one.chosen and one.basis != "assumed" and one.measured_share]
     if not told:
         yield Undecided(reason="no decode step that was measured is told for as many ranks (diag comm --step)")
-    for ranks in dict.fromkeys(one.ranks for one in told):
-        worst = max((one for one in told if one.ranks == ranks), key=lambda one: one.measured_share or 0.0)
+    yield from (Undecided(reason=one.why_exceeded()) for one in told if one.exceeded)
+    possible = [one for one in told if not one.exceeded]
+    for ranks in dict.fromkeys(one.ranks for one in possible):
+        worst = max((one for one in possible if one.ranks == ranks), key=lambda one: one.measured_share or 0.0)
         if (worst.measured_share or 0) > MOST:
             yield _finding(worst)
 
@@ -113,4 +118,5 @@ def _finding(one: DecodeStep) -> Finding:
             "fewer": max(1, one.ranks // 2),
         },
         evidence=(Evidence.of(one),),
+        remedies=("fewer",) if one.device == HOST else (),
     )

@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from diag.api import Answer, Collective, DecodeStep, Evidence, Facts, Finding, ModelShape, Remedy, Undecided, check
 
 MUCH, MOST = 0.3, 0.6
+HOST = "cpu"
+"""The device that has neither graphs nor kernels of an engine for its calls."""
 
 HEAD = (
     '{"schema": "diag/collectives/1", "device": "cuda", "backend": "nccl", "dtype": "bf16", "launcher": "diag", "size":'
@@ -97,8 +99,10 @@ def communication_heavy(facts: Facts) -> Iterator[Answer]:
     told = [one for one in facts.all(DecodeStep) if one.chosen and one.basis != "assumed" and one.told_share]
     if not told:
         yield Undecided(reason="nothing tells what a decode step takes on as many ranks, nor of a measured one")
-    for ranks in dict.fromkeys(one.ranks for one in told):
-        own = [one for one in told if one.ranks == ranks]
+    yield from (Undecided(reason=one.why_exceeded()) for one in told if one.exceeded)
+    possible = [one for one in told if not one.exceeded]
+    for ranks in dict.fromkeys(one.ranks for one in possible):
+        own = [one for one in possible if one.ranks == ranks]
         worst = max([one for one in own if one.measured_share] or own, key=lambda one: one.told_share or 0.0)
         if (worst.told_share or 0) >= MUCH and (worst.measured_share or 0) <= MOST:
             yield _finding(worst)
@@ -122,4 +126,5 @@ def _finding(one: DecodeStep) -> Finding:
             "basis.zh": "占实测步长" if given else "仅计权重读取与通信",
         },
         evidence=(Evidence.of(one),),
+        remedies=("fewer",) if one.device == HOST else (),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from diag.api import Capture, CollectiveEarlier, Fact, Latency, Recognise, probe
 
 SCHEMA = "diag/collectives-earlier/1"
-FIELDS = frozenset(CollectiveEarlier.__struct_fields__) - {"origin", "latency_us", "rank_us"}
+FIELDS = frozenset(CollectiveEarlier.__struct_fields__) - {"origin", "latency_us", "rank_us", "file"}
 
 
 @probe("earlier", tells=(CollectiveEarlier,), recognise=Recognise(literals=(f'"schema": "{SCHEMA}"',), lines=0))
@@ -18,4 +18,4 @@ def earlier(capture: Capture) -> Iterator[Fact]:
         told = {name: value for name, value in one.items() if name in FIELDS}
         latency = Latency(**one.get("latency_us", {}))
         origin = capture.said(f"{document['file']}: {one['op']} of {one['bytes']} bytes")
-        yield CollectiveEarlier(origin=origin, latency_us=latency, **told)
+        yield CollectiveEarlier(origin=origin, file=document["file"], latency_us=latency, **told)

@@ -9,17 +9,30 @@ The machine did better before: something changed, or broke.
 
 ## What it cannot know
 Whether the earlier run was of this machine, and whether it was idle then. Of a run that was disturbed now, the fastest
-call must be slower than the earlier median.
+call must be slower than the earlier median; else what is noisy in one of both runs is not compared, and where all is
+noisy nothing is judged.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from diag.api import Answer, Collective, CollectiveEarlier, Evidence, Facts, Finding, Remedy, Undecided, check
+from diag.api import (
+    ALIKE,
+    Against,
+    Answer,
+    Collective,
+    CollectiveEarlier,
+    Evidence,
+    Facts,
+    Finding,
+    Remedy,
+    Undecided,
+    against_earlier,
+    check,
+)
 
-SLOWER = 1.2
 SHOWN = 3
 NOW = (
     '{"schema": "diag/collectives/1", "device": "cpu", "backend": "gloo", "dtype": "bf16", "launcher": "diag", "size": '
@@ -90,33 +103,39 @@ EARLIER = json.dumps(
 )
 def slower_than_earlier(facts: Facts) -> Iterator[Answer]:
     """Compare what was measured alike."""
-    before = {_kind(one): one for one in facts.all(CollectiveEarlier)}
-    alike = [(one, before[_kind(one)]) for one in facts.all(Collective) if _kind(one) in before]
+    alike = against_earlier(facts.all(Collective), facts.all(CollectiveEarlier))
     if not alike:
-        yield Undecided(reason="the earlier run measured nothing of the same operation, size, type, mode and ranks")
-    slower: dict[tuple[str, int | None], list[tuple[float, Collective, CollectiveEarlier]]] = {}
-    for now, then in alike:
-        if (ratio := _ratio(now, then)) >= SLOWER:
-            slower.setdefault((now.op, now.ranks), []).append((ratio, now, then))
+        yield Undecided(reason=_unlike(facts.all(Collective), facts.all(CollectiveEarlier)))
+    elif all(one.ratio is None for one in alike):
+        yield Undecided(reason=f"noisy: cannot be compared with {alike[0].then.file}")
+    slower: dict[tuple[str, int | None], list[Against]] = {}
+    for one in alike:
+        if one.slower:
+            slower.setdefault((one.now.op, one.now.ranks), []).append(one)
     for (op, ranks), found in slower.items():
-        worst = max(found, key=lambda one: one[0])
-        sizes = ", ".join(dict.fromkeys(f"{now.bytes} B" for _, now, _ in found[:SHOWN]))
+        worst = max(found, key=lambda one: one.ratio or 0.0)
+        sizes = ", ".join(dict.fromkeys(f"{one.now.bytes} B" for one in found[:SHOWN]))
         yield Finding(
             subject=op,
-            values={"op": op, "ranks": ranks or "?", "worst": f"{worst[0]:.2f}", "sizes": sizes},
-            evidence=(Evidence.of(worst[1]), Evidence.of(worst[2])),
+            values={"op": op, "ranks": ranks or "?", "worst": f"{worst.ratio:.2f}", "sizes": sizes},
+            evidence=(Evidence.of(worst.now), Evidence.of(worst.then)),
         )
 
 
-def _kind(one: Collective) -> tuple[object, ...]:
-    return one.tool, one.op, one.bytes, one.dtype, one.mode, one.ranks, one.in_place
+def _unlike(now: Sequence[Collective], then: Sequence[CollectiveEarlier]) -> str:
+    """In which properties no measurement is like any of the earlier run; where each is shared, none shares all."""
+    values = ((name, _values(now, name), _values(then, name)) for name in ALIKE)
+    unlike = [one for one in values if one[1].keys().isdisjoint(one[2])]
+    apart = [f"{name} {_some(ours)} now, {_some(theirs)} then" for name, ours, theirs in unlike]
+    said = f"the earlier run ({then[0].file}) measured nothing alike: "
+    return said + ("; ".join(apart) or f"no result shares all of {', '.join(ALIKE)}")
 
 
-def _ratio(now: Collective, then: Collective) -> float:
-    """How many times as long it takes, 0 where the runs do not tell: they are noisy, or their intervals meet."""
-    typical = now.latency_us.min if now.noisy else now.latency_us.typical
-    earlier = then.latency_us.typical
-    if not typical or not earlier:
-        return 0.0
-    apart = typical - earlier > (now.interval90_us or 0.0) + (then.interval90_us or 0.0)
-    return typical / earlier if apart else 0.0
+def _values(told: Sequence[Collective], name: str) -> dict[object, None]:
+    return dict.fromkeys(getattr(one, name) for one in told)
+
+
+def _some(values: Iterable[object]) -> str:
+    """The first of them, as they are called."""
+    told = ["untold" if one in ("", None) else str(one) for one in values]
+    return ", ".join(told[:SHOWN]) + (", …" if len(told) > SHOWN else "")

@@ -1,6 +1,7 @@
 """The tables of nccl-tests and of those made from it (rccl-tests, Kunlun's xccl_perf), of every generation.
 
-Two facts a row: out of place, and in place. What runs before the table tells the ranks, their devices and the harness.
+Two facts a row: out of place, and in place. What runs before the table tells the ranks, their devices and the harness;
+of a table that diag prints itself its head tells them, and the mode and the backend as well.
 The operation is the program's name where that is seen, else what the row's shape admits: bytes that are a multiple of
 the elements belong to operations that divide them. Ranks are those listed; where the list is cut or missing, those that
 busbw and the shape betray. A process that was built without MPI lists itself alone: one rank, and no busbw.
@@ -11,7 +12,7 @@ somebody gave the same name; the latency of calls that were aggregated or timed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from math import ceil, floor, inf, isfinite
@@ -67,6 +68,12 @@ VERSION = expression(r"\b([NR]CCL) version {0,2}:? {0,2}([0-9]{1,3}\.[0-9]{1,3}(
 HEADERS = expression(
     r"\b([nr]ccl)-tests version \S{1,80}(?: \(\S{1,20}\))?(?: [nr]ccl-headers=[0-9]{1,6} [nr]ccl-library=([0-9]{4,6}))?"
 )
+OURS = expression(
+    r"^# diag \S{1,40} mode: (synchronised|free-running|graph) ranks: ([0-9]{1,6}|None) nodes: ([0-9]{1,6}|None) "
+    r"backend: ?(\S{0,60})(?: tool: (\S{1,40}))?\s*$"
+)
+OUR_DEVICE = expression(r"^# device: ?(.{0,120}?) library: ?(\S{0,120}) ?(\S{0,40})\s*$")
+"""The head of the tables that diag prints (`--format nccl-tests`)."""
 CAPTURED = expression(r"_perf\b.{0,400}\s-G ?[1-9]")
 """A graph that is asked for: rccl-tests of 2024 does not always say so."""
 RCCL = expression(r"rccl-tests: Version|nRanks: |Errors with asterisks indicate")
@@ -78,7 +85,7 @@ LITERALS = (
     *chain.from_iterable((f"  {name}  ", f" {name} sum ", f" {name} none ", f"\t{name}\t") for name in DTYPES),
 )
 HEAD = r"Using devices\s*$|\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"
-LEARNT = (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL)
+LEARNT = (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL, OURS)
 OPENS = "|".join((*(one.pattern for one in LEARNT), ROW, HEAD))
 
 
@@ -144,7 +151,10 @@ class Row(NamedTuple):
 
 @dataclass
 class Run:
-    """What was read of one run: the line that asked for it; of each rank its host, its number there and its device."""
+    """What was read of one run: the line that asked for it; of each rank its host, its number there and its device.
+
+    `head` is what diag's own head tells, which goes before what is concluded.
+    """
 
     asked: str = ""
     tool: str = ""
@@ -156,6 +166,7 @@ class Run:
     columns: tuple[str, ...] = ()
     places: tuple[bool, ...] = ()
     rows: list[Row] = field(default_factory=list)
+    head: dict[str, Any] = field(default_factory=dict)
 
     @property
     def unit(self) -> float:
@@ -189,7 +200,7 @@ def nccl_tests(capture: Capture) -> Iterator[Fact]:
 
 def _begins(text: str) -> bool:
     """Whether a line stands before a table, not in it."""
-    return any(one.search(text) for one in (HEADERS, RUN, RANK, PLACES)) or bool(_columns(text.split()))
+    return any(one.search(text) for one in (HEADERS, RUN, RANK, PLACES, OURS)) or bool(_columns(text.split()))
 
 
 def _named(text: str) -> str | None:
@@ -201,6 +212,7 @@ def _named(text: str) -> str | None:
 
 def _learn(run: Run, text: str) -> None:
     """Take what a line before the table tells of the run."""
+    run.head |= _own(text, run.head)
     if found := RANK.search(text):
         rank, group, host, number, device = found.groups()
         ranks = run.ranks.setdefault(int(group or 0), {})
@@ -218,6 +230,16 @@ def _learn(run: Run, text: str) -> None:
         run.library, run.version = found[1], found[2]
     run.blocking = run.blocking or "Blocking Enabled" in text
     run.tool = "rccl-tests" if RCCL.search(text) else run.tool
+
+
+def _own(text: str, head: Mapping[str, Any]) -> dict[str, Any]:
+    """What a line of diag's own head tells."""
+    if found := OURS.search(text):
+        ranks, nodes = (int(one) if one.isdigit() else None for one in found.group(2, 3))
+        return {"tool": found[5] or "diag", "mode": found[1], "ranks": ranks, "nodes": nodes, "backend": found[4]}
+    if head and (found := OUR_DEVICE.search(text)):
+        return dict(zip(("device", "library", "library_version"), found.groups(), strict=True))
+    return {}
 
 
 def _release(code: str) -> str:
@@ -300,12 +322,13 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
         "ranks": ranks,
         "nodes": nodes,
         "iterations": run.settings.get("iters"),
+        **run.head,
     }
     for row in run.rows if op else ():
         told = {**same, "origin": capture.origin(row.line), "bytes": row.bytes, "dtype": DTYPES[row.dtype][0]}
         for place, printed in _placed(run, row):
             verdict = _verdict(run, row, printed) if not place or op not in EXCHANGES else {}
-            yield Collective(**told, **_speed(run, printed, alone=ranks == 1), **verdict, in_place=place)
+            yield Collective(**told, **_speed(run, printed, alone=same["ranks"] == 1), **verdict, in_place=place)
 
 
 def _operation(run: Run) -> str:

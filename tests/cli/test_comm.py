@@ -127,12 +127,13 @@ def test_the_table_of_nccl_tests_is_read_back(tmp_path):
     again, _ = measured("--compare", str(tmp_path / "table.txt"), *BRIEF)
     earlier = {one["bytes"] for one in again["facts"]["CollectiveEarlier"]}
     assert earlier == {1024, 65536}
+    assert not [one for one in again["incomplete"] if "alike" in one]
 
 
 def test_sizes_are_those_of_a_model(tmp_path):
     shape = {"architectures": ["LlamaForCausalLM"], "hidden_size": 5120, "num_hidden_layers": 64, "vocab_size": 152064}
     (tmp_path / "config.json").write_text(json.dumps(shape))
-    report, _ = measured("--model", str(tmp_path), "--batch", "1,256", "--step", "256:900ms", *BRIEF[2:])
+    report, _ = measured("--model", str(tmp_path), "--batch", "1", "--step", "256:900ms", *BRIEF[2:])
     assert {one["bytes"] for one in results(report)} == {10240, 2621440}
     steps = {one["batch"]: one for one in report["facts"]["DecodeStep"]}
     assert {(one["calls"], one["basis"]) for one in steps.values()} == {(129, "measured")}
@@ -342,6 +343,12 @@ def test_one_rank_alone_is_not_measured():
     assert "one rank alone" in report["incomplete"][0]
 
 
+def test_graphs_that_a_device_does_not_have_are_no_fault_of_it():
+    report, code = measured("--mode", "graph", "--device", "cpu", *BRIEF)
+    assert (code, results(report), report["findings"]) == (4, [], [])
+    assert "cpu has no graphs to capture calls in" in report["incomplete"][0]
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -352,6 +359,8 @@ def test_one_rank_alone_is_not_measured():
         (("--compare", os.devnull), "not a file"),
         (("--compare", __file__), "no measurement"),
         (("--step", "256:52.8"), "--model FILE"),
+        (("--batch", "1,8"), "--model FILE"),
+        (("--model", str(SHAPE), "--sizes", "1KiB"), "--batch"),
         (("--weights-bytes", "31e9"), "--model FILE"),
         (("--model", str(SHAPE), "--step", "256"), "TOKENS:MS"),
         (("--ranks", "0"), "0 is not in the range"),

@@ -352,3 +352,34 @@ def test_a_wish_that_makes_no_sense_is_left_out():
     done = examined(json.dumps(WISH | strange))
     (wish,) = done.facts.all(DecodeWish)
     assert (done.broken, wish.batches, wish.weights_bytes, wish.width, wish.steps) == ((), (4,), None, None, ())
+
+
+@pytest.mark.parametrize(("device", "graphs"), [("P800", True), ("cpu", False)])
+@pytest.mark.parametrize(("rule", "taken"), [("communication-dominates", 25.0), ("communication-heavy", 52.8)])
+def test_no_graph_is_proposed_where_the_device_has_none(device, graphs, rule, taken):
+    texts = (document(SWEEP, device=device), SHAPE, WISH | {"steps": [[256, taken]]})
+    done = examined("\n".join(map(json.dumps, texts)))
+    check = LOADED.checks[f"collectives/{rule}"]
+    (finding,) = next(one.findings for one in done.results if one.check == check.id)
+    commands = [command for one in check.remedies_for(finding) for command in one.commands]
+    assert commands
+    assert any("--mode graph" in one for one in commands) == graphs
+
+
+@pytest.mark.parametrize("rule", ["communication-dominates", "communication-heavy"])
+def test_a_step_shorter_than_its_calls_is_not_judged(rule):
+    texts = list(map(json.dumps, (document(SWEEP), SHAPE, WISH | {"steps": [[256, 1.2]], "batches": [256]})))
+    (result,) = (one for one in examined("\n".join(texts)).results if one.check == f"collectives/{rule}")
+    assert (result.status, result.findings) == ("skip", ())
+    assert "take 17.4 ms, the whole measured step 1.2 ms: that was not measured with" in result.reason
+    for language, why in (("en", "not measured with these calls"), ("zh", "不是以这些通信")):
+        shown = rendered("\n".join(texts), "terminal", language)
+        assert re.search(rf" 256 +8 +2.5 MiB .* 1.2 +.*{why}", shown)
+        assert not re.search(r"\d{4}%", shown)
+
+
+def test_beside_a_step_shorter_than_its_calls_others_are_judged():
+    texts = (document(SWEEP), SHAPE, WISH | {"steps": [[1, 0.1], [256, 25.0]]})
+    results = {one.check: one for one in examined("\n".join(map(json.dumps, texts))).results}
+    (finding,) = results["collectives/communication-dominates"].findings
+    assert finding.values["batch"] == 256

@@ -17,7 +17,7 @@ from msgspec import DecodeError, json, to_builtins
 from diag import ranks, world
 from diag.capture import Capture
 from diag.cli.opening import deadline_of, load, now, open_roots, open_sources
-from diag.cli.options import Bounds, Comm, Content, Live, Output
+from diag.cli.options import BATCHES, SIZES, Bounds, Comm, Content, Live, Output
 from diag.cli.place import target_python
 from diag.errors import DiagError
 from diag.facts import Collective, ModelShape
@@ -50,7 +50,7 @@ def run(asked: Comm, *, output: Output, content: Content, bounds: Bounds) -> int
     rank = ranks.launched(os.environ)
     if rank and asked.ranks not in (None, rank.size):
         raise DiagError(f"--ranks {asked.ranks}: {rank.launcher} started {rank.size}")
-    _without_model(asked)
+    _consistent(asked)
     deadline = deadline_of(bounds)
     model = Model.of(asked, bounds) if asked.model else None
     wanted = _wanted(asked, model)
@@ -74,10 +74,13 @@ def run(asked: Comm, *, output: Output, content: Content, bounds: Bounds) -> int
     return examine.run(question, output=output, content=content, bounds=bounds, live=Live())
 
 
-def _without_model(asked: Comm) -> None:
-    for name, given in (("--weights-bytes", asked.weights_bytes), ("--step", asked.step)):
+def _consistent(asked: Comm) -> None:
+    """Refuse what would be left out of account."""
+    for name, given in (("--batch", asked.batch), ("--weights-bytes", asked.weights_bytes), ("--step", asked.step)):
         if given and not asked.model:
             raise DiagError(f"{name} is about a model: --model FILE")
+    if asked.sizes and asked.model:
+        raise DiagError("--sizes: --model tells the sizes, by --batch")
 
 
 def _joined(host: LiveHost, bounds: Bounds) -> int:
@@ -90,7 +93,7 @@ def _joined(host: LiveHost, bounds: Bounds) -> int:
 
 def _wanted(asked: Comm, model: Model | None) -> world.Asked:
     """What the options ask of the ranks."""
-    sizes = model.sizes(asked) if model else sizes_of(asked.sizes)
+    sizes = model.sizes(asked) if model else sizes_of(asked.sizes or SIZES)
     given = {name: getattr(asked, name) for name in ("ranks", "device", "backend", "dtype", "budget", "patience")}
     given["isolate"] = max(asked.budget, ISOLATION) if asked.isolate else 0.0
     return world.Asked(**given, ops=asked.op, sizes=sizes, modes=asked.mode, imports=asked.imports, bare=True)
@@ -121,11 +124,11 @@ class Model:
 
     def sizes(self, asked: Comm) -> tuple[int, ...]:
         """Bytes that a decode step of each number of tokens sends at a time."""
-        return tuple(tokens * self.hidden * DTYPES[asked.dtype] for tokens in batches(asked.batch))
+        return tuple(tokens * self.hidden * DTYPES[asked.dtype] for tokens in tokens_of(asked))
 
     def told(self, asked: Comm) -> Asked:
         """The model and what is asked about it, for the probes that know them."""
-        wish: dict[str, object] = {"schema": "diag/decode/1", "batches": batches(asked.batch)}
+        wish: dict[str, object] = {"schema": "diag/decode/1", "batches": tokens_of(asked)}
         wish |= {"width": DTYPES[asked.dtype], "steps": list(map(_measured_step, asked.step))}
         wish |= {"weights_bytes": asked.weights_bytes} if asked.weights_bytes else {}
         return Asked({"model/config": self.text, "decode": json.encode(wish).decode()})
@@ -176,6 +179,12 @@ def batches(text: str) -> list[int]:
     if not all(re.fullmatch(r"[1-9]\d{0,6}", one) for one in words):
         raise DiagError(f"--batch {text}: it is not numbers such as 1,8,256")
     return [int(one) for one in words]
+
+
+def tokens_of(asked: Comm) -> list[int]:
+    """The numbers of tokens of the steps that are asked about; what was measured of others counts among them."""
+    steps = (tokens for tokens, _ in map(_measured_step, asked.step))
+    return list(dict.fromkeys((*batches(asked.batch or BATCHES), *steps)))
 
 
 def _regular(option: str, path: Path) -> None:

@@ -15,6 +15,10 @@ from diag.finding import LANGUAGES, FailOn
 Command = Callable[..., int]
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "sendrecv")
 MODES = ("synchronised", "free-running", "graph")
+SIZES = "1KiB:64MiB:4"
+"""Sizes that are measured where neither others nor a model is given."""
+BATCHES = "1,4,16,64,256"
+"""Tokens in the decode steps of a model of which no others are asked for."""
 LONGEST = 1e7
 """Seconds of the longest bound, which an alarm can still be set to."""
 C = TypeVar("C", bound=Command)
@@ -102,14 +106,14 @@ class Comm(Struct, frozen=True, kw_only=True):
     device: str
     backend: str
     op: tuple[str, ...]
-    sizes: str
+    sizes: str | None
     dtype: str
     mode: tuple[str, ...]
     budget: float
     patience: float
     isolate: bool
     model: Path | None
-    batch: str
+    batch: str | None
     weights_bytes: float | None
     step: tuple[str, ...]
     compare: Path | None
@@ -243,8 +247,7 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         ),
         click.option(
             "--sizes",
-            default="1KiB:64MiB:4",
-            show_default=True,
+            show_default=SIZES,
             callback=told,
             help="FROM:TO[:FACTOR], or several with commas.",
         ),
@@ -273,10 +276,9 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
         click.option("--model", callback=place, metavar="FILE|DIR", help="config.json: the sizes that a decode sends."),
         click.option(
             "--batch",
-            default="1,4,16,64,256",
-            show_default=True,
+            show_default=BATCHES,
             callback=told,
-            help="With --model: tokens in a step.",
+            help="With --model: tokens in a step, beside those of --step.",
         ),
         click.option(
             "--weights-bytes",

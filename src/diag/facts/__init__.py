@@ -52,6 +52,7 @@ from diag.facts.device import (
     SeenBy,
     pci_address,
 )
+from diag.facts.earlier import ALIKE, Against, against_earlier
 from diag.facts.engine import RAN, STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
 from diag.facts.estimates import CollectiveModel, DecodeStep, DecodeWish
 from diag.facts.fallback import BackendFallback, FallbackNotice
@@ -136,12 +137,14 @@ from diag.facts.tested import Behind, Expectation, behind, best_memory, expectat
 from diag.facts.text import How, Sighting, Text, Unavailable
 
 __all__ = [
+    "ALIKE",
     "JETSON",
     "LEVELS",
     "RAN",
     "READINGS",
     "STATES",
     "Accelerator",
+    "Against",
     "BackendFallback",
     "Behind",
     "CacheFolder",
@@ -252,6 +255,7 @@ __all__ = [
     "User",
     "Variable",
     "Vendor",
+    "against_earlier",
     "architecture_of",
     "bare_name",
     "behind",

@@ -95,7 +95,9 @@ class Collective(Passing, frozen=True, kw_only=True):
 
 
 class CollectiveEarlier(Collective, frozen=True, kw_only=True):
-    """What an earlier run measured, to be compared with."""
+    """What an earlier run measured, to be compared with; `file` is the name of its report."""
+
+    file: str = ""
 
 
 class CollectiveRank(Passing, frozen=True, kw_only=True):

@@ -97,9 +97,19 @@ class DecodeStep(Passing, frozen=True, kw_only=True):
         return True
 
     @property
+    def exceeded(self) -> bool:
+        """Whether the calls take longer than all of the step that was measured: that was one without these calls."""
+        return (self.measured_share or 0.0) > 1
+
+    @property
     def told_share(self) -> float | None:
         """The calls' part of the measured step, else of the model's where that is of few tokens."""
         return self.share if self.measured_share is None and self.batch <= FEW else self.measured_share
+
+    def why_exceeded(self) -> str:
+        """What is wrong with a measured step that the calls exceed."""
+        told = f"the calls of {self.batch} tokens take {self.comm_ms:.1f} ms, the whole measured step"
+        return f"{told} {self.measured_ms or 0:.1f} ms: that was not measured with these calls, or not on these ranks"
 
     def says(self) -> str:
         """The step in one line."""

@@ -71,7 +71,9 @@ def swept(world: Any, document: dict[str, Any], shown: Callable[[], None]) -> No
     request = world.request
     modes = [mode for mode in request["modes"] if mode != "graph" or graphs(world.module)]
     if not modes:
-        raise RuntimeError(f"{world.device} has no graphs to capture calls in")
+        reason = f"{world.device} has no graphs to capture calls in (--mode)"
+        document["trouble"] = {"kind": "refused", "reason": reason, "suspects": []}
+        return
     sized = dict.fromkeys((op, whole(op, size, world)) for op in request["ops"] for size in request["sizes"])
     cases = [Case(op, size, mode) for op, size in sized for mode in modes]
     taken = [Taken([], [[] for _ in range(world.size)], [], [], []) for _ in cases]

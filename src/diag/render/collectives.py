@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from diag.facts import Collective
+from diag.facts import Collective, CollectiveEarlier, against_earlier
+from diag.report import Report
 
 SHOWN = 60
 """Rows of a run that are shown."""
@@ -30,6 +31,23 @@ def table(measured: Iterable[Collective], words: Mapping[str, str]) -> Iterator[
             yield words["more rows"].format(count=len(rows) - SHOWN)
         # The largest are what thresholds are about.
         yield from aligned([HEAD, *(_row(one, words) for one in rows[-SHOWN:])], LEFT)
+
+
+def compared(report: Report, words: Mapping[str, str]) -> Iterator[str]:
+    """How much was compared with an earlier run, and the slowest of it; nothing where there is none."""
+    earlier = report.told(CollectiveEarlier)
+    if not earlier or not report.collectives:
+        return
+    alike = against_earlier(report.collectives, earlier)
+    told = [(one.ratio, one.now) for one in alike if one.ratio is not None]
+    slowest = noisy = ""
+    if told:
+        ratio, now = max(told, key=lambda one: one[0])
+        slowest = words["slowest"].format(ratio=f"{ratio:.2f}", what=f"{now.op}, {now.mode}, {size(now.bytes)}")
+    if len(told) < len(alike):
+        noisy = words["not comparable"].format(count=len(alike) - len(told))
+    figures = {"count": len(told), "all": len(report.collectives), "slowest": slowest, "noisy": noisy}
+    yield from ("", words["compared"].format(file=earlier[0].file, **figures))
 
 
 def _world(one: Collective) -> tuple[object, ...]:

@@ -64,12 +64,13 @@ def _step(one: DecodeStep, words: Mapping[str, str]) -> tuple[str, ...]:
         words["assumed"].format(ranks=one.measured_ranks) if one.basis == "assumed" else "",
         words[one.basis] if one.basis in ("interpolated", "extrapolated") else "",
         words["at least"] if one.noisy else "",
+        words["exceeded"] if one.exceeded else "",
     ]
     more = "" if one.gain is not None or one.share is None else "≤ "
     return (
         *(str(one.batch), str(one.ranks), size_in_words(one.bytes)),
         *map(figure, (one.call_us, one.comm_ms, one.step_ms)),
-        *(more + _percent(one.share), figure(one.measured_ms), _percent(one.measured_share)),
+        *(more + _percent(one.share), figure(one.measured_ms), "" if one.exceeded else _percent(one.measured_share)),
         *(f"{one.gain:.2f}" if one.gain is not None else "", figure(one.break_even_us)),
         ", ".join(filter(None, notes)),
     )

@@ -1,8 +1,8 @@
 """What was measured between ranks in the columns of nccl-tests, for programs that read these.
 
 The mode is `free-running`, which is how nccl-tests time (calls queued one behind the other), unless another alone was
-measured: the head says so. Of a placement that was not measured the columns say `N/A`. Verdict and findings follow as
-comments.
+measured: the head says so, and by what where that was not diag. Of a placement that was not measured the columns say
+`N/A`. Verdict and findings follow as comments.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from itertools import groupby
 
 from diag.facts import Collective
 from diag.render import Look
+from diag.render.collectives import compared
+from diag.render.words import WORDS
 from diag.report import Report
 from diag.text import in_one_line
 
@@ -43,6 +45,7 @@ def _lines(report: Report) -> Iterator[str]:
         rows = [one for one in every if one.mode == mode]
         first = rows[0]
         world = f"ranks: {first.ranks} nodes: {first.nodes} backend: {first.backend}"
+        world += "" if first.tool == "diag" else f" tool: {first.tool}"
         yield f"# Collective test starting: {op}_perf"
         yield f"# diag {report.tool} mode: {mode or MODES[0]} {world}"
         yield f"# device: {first.device} library: {first.library} {first.library_version}"
@@ -58,6 +61,8 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"# Avg bus bandwidth    : {sum(bandwidths) / len(bandwidths):g}"
         yield "#"
     yield f"# Verdict              : {report.verdict}"
+    for line in filter(None, compared(report, WORDS[report.language])):
+        yield f"# {in_one_line(line)}"
     for reason in report.incomplete:
         yield f"# Not answered         : {in_one_line(reason)}"
     for one in report.findings:
