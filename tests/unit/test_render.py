@@ -8,6 +8,7 @@ from held import LOADED
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
+from told import text_of
 
 from diag.capture import Held
 from diag.cli.emit import write
@@ -41,7 +42,11 @@ CALLING = re.compile(r"@\w|#\d|://|www\.|GH-\d|:tada:|\$x")
 
 
 def report(name: str, language="en"):
-    raw = (HOSTILE + NAMES[name] + "\n").encode()
+    return report_of(HOSTILE + NAMES[name] + "\n", language)
+
+
+def report_of(text: str, language="en"):
+    raw = text.encode()
     done = examine(Paste("x", Held(decode(raw))).captures(()), LOADED)
     judged = Judged(done.facts, done.results, done.captures)
     source = Source(kind="paste", name="x")
@@ -104,6 +109,40 @@ def test_a_command_in_markdown_stays_code():
     made = replace(made, findings=(replace(made.findings[0], remedies=(remedy,)),))
     pieces = markdown(render(made, "markdown", LOADED.templates))
     assert "a\n@x\nb\n# c\n\n<img>\n" in [one.content for one in pieces if one.type == "code_block"]
+
+
+RING = LOADED.checks["collectives/below-baseline"].fires[0]
+SWEEP = text_of("collectives/nccl-h100-mpirun.txt")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(("text", "finds", "tables"), [(RING, True, 1), (SWEEP, False, 2)])
+def test_markdown_keeps_what_was_measured_in_a_block_of_its_own(text, finds, tables, language):
+    made = report_of(text, language)
+    assert bool(made.findings) is finds
+    blocks = [
+        one for one in markdown(render(made, "markdown", LOADED.templates)) if one.block and "busbw" in one.content
+    ]
+    assert [(one.type, one.level) for one in blocks] == [("fence", 0)]
+    assert blocks[0].content.count("busbw") == tables
+    assert "16 GiB" in blocks[0].content
+
+
+def test_nothing_that_was_measured_ends_its_block_in_markdown():
+    made = report_of(RING)
+    rows = [{**one, "device": "``` x ````"} for one in made.facts["Collective"]]
+    text = render(replace(made, facts={**made.facts, "Collective": rows}), "markdown", LOADED.templates)
+    assert len([one for one in markdown(text) if one.type == "fence"]) == 1
+    assert not [one for one in markdown(text) if one.type == "inline" and "busbw" in one.content]
+
+
+@pytest.mark.parametrize("command", ["env-check", "comm", "device"])
+@pytest.mark.parametrize("undecided", [(), ("a line",)])
+def test_markdown_has_a_part_on_versions_where_it_says_something_of_them(command, undecided):
+    verdict = {"origin": {"capture": "x"}, "verdict": "unknown", "undecided": undecided}
+    made = replace(report("html"), command=command, facts={"MatrixVerdict": [verdict]})
+    text = render(made, "markdown", LOADED.templates)
+    assert {"## Versions" in text, "a line" in text} == {command == "env-check" and bool(undecided)}
 
 
 @pytest.mark.parametrize("form", formats(LOADED.templates))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diag.facts import MatrixVerdict
 from diag.report import Report, ReportedEvidence, ReportedFinding
 
 SPEAKERS_SHOWN = 8
@@ -63,6 +64,7 @@ WORDS = {
         "wrong": "WRONG",
         "others": "others used {share} of the processors",
         "more rows": "… {count} smaller ones are left out",
+        "measurements": "Measurements",
         "units": "µs of the slowest rank, GB/s",
         "no torch": "(--python PATH names the interpreter that has it)",
         "not isolated": "the time was over before it was clear who is to blame: --budget gives more",
@@ -166,6 +168,7 @@ WORDS = {
         "wrong": "结果错误",
         "others": "其他进程占用处理器的 {share}",
         "more rows": "…… 省略 {count} 个较小的",
+        "measurements": "测量结果",
         "units": "最慢 rank 的 µs，GB/s",
         "no torch": "（用 --python PATH 指定装有它的解释器）",
         "not isolated": "时间用尽，尚未定位到责任方：用 --budget 延长",
@@ -252,6 +255,16 @@ def follows(finding: ReportedFinding, report: Report) -> str:
         if finding.id in one.related and len({one.scope, finding.scope} - {""}) < 2
     ]
     return WORDS[report.language]["follows"].format(rank=causes[0]) if causes else ""
+
+
+def versions(report: Report) -> list[MatrixVerdict]:
+    """The verdicts on versions that are shown: none where a command is about something else."""
+    return report.versions if report.command not in ("comm", "device") else []
+
+
+def remarks(verdict: MatrixVerdict) -> tuple[str, ...]:
+    """What limits a verdict, and why nothing decides where no way out is known."""
+    return (*verdict.notes, *(() if verdict.suggestions else verdict.undecided))
 
 
 def judged(report: Report) -> str:
