@@ -2,6 +2,8 @@
 
 import json
 import re
+from pathlib import Path
+from statistics import median
 
 import pytest
 from held import LOADED
@@ -13,7 +15,9 @@ from told import text_of
 from diag.capture import Held
 from diag.cli.emit import write
 from diag.engine import examine
+from diag.facts import CollectiveVerdict, RankTiming
 from diag.render import Look, formats, render
+from diag.render.collectives import figure
 from diag.report import Judged, Source, assemble
 from diag.sources import Paste
 from diag.text import decode
@@ -143,6 +147,47 @@ def test_markdown_has_a_part_on_versions_where_it_says_something_of_them(command
     made = replace(report("html"), command=command, facts={"MatrixVerdict": [verdict]})
     text = render(made, "markdown", LOADED.templates)
     assert {"## Versions" in text, "a line" in text} == {command == "env-check" and bool(undecided)}
+
+
+ISOLATED = Path(__file__).with_name("isolation")
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+@pytest.mark.parametrize(("language", "nobody"), [("en", "nobody is to blame"), ("zh", "未发现责任方")])
+def test_an_isolation_that_blames_nobody_says_so_with_its_threshold(form, language, nobody):
+    made = report_of((ISOLATED / "none.json").read_text("utf-8"), language)
+    (verdict,) = made.told(CollectiveVerdict)
+    text = render(made, form, LOADED.templates)
+    said = [line for line in text.splitlines() if line.startswith(nobody)]
+    assert len(said) == 1
+    assert f" {verdict.threshold:.1f} " in said[0]
+    assert "12%" in said[0]
+    assert not re.search(r"\d!", text)
+    assert text.index(said[0]) > text.rindex("1 MiB")
+
+
+@pytest.mark.parametrize("name", ["none", "late", "link"])
+def test_what_each_rank_took_by_itself_is_shown(name):
+    made = report_of((ISOLATED / f"{name}.json").read_text("utf-8"))
+    text = render(made, "terminal", LOADED.templates)
+    for one in made.told(RankTiming):
+        alone, stay = figure(min(one.alone_us)), figure(median(one.in_call_us))
+        assert re.search(rf"^ +{one.rank} +{re.escape(alone)} +{re.escape(stay)}$", text, re.MULTILINE)
+    assert ("nobody is to blame" in text) is (name == "none")
+
+
+def test_of_many_ranks_those_that_stand_out_are_shown():
+    made = report_of((ISOLATED / "none.json").read_text("utf-8"))
+    origin = {"capture": "x"}
+    many = [
+        {"origin": origin, "rank": rank, "alone_us": [100.0 + (rank == 70)], "in_call_us": [500.0 - (rank == 90)]}
+        for rank in range(100)
+    ]
+    text = render(replace(made, facts={"RankTiming": many}), "terminal", LOADED.templates)
+    assert re.search(r"^ +70 +101 +500$", text, re.MULTILINE)
+    assert re.search(r"^ +90 +100 +499$", text, re.MULTILINE)
+    assert "… 87 others are left out" in text
+    assert "nobody is to blame" not in text
 
 
 @pytest.mark.parametrize("form", formats(LOADED.templates))

@@ -12,5 +12,7 @@ def tables(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     """The lines of each table that there is something for, with an empty line before."""
     yield from collectives.table(report.collectives, words)
     yield from pairs.matrices(report, words)
+    yield from pairs.ranks(report, words)
+    yield from pairs.blameless(report, words)
     yield from devices.table(report, words)
     yield from decode.decoded(report, words)

@@ -60,6 +60,12 @@ WORDS = {
         "between": "{ranks} ranks (nodes: {nodes}), {backend} {library} {version}, {dtype}, {device} ({tool})",
         "pairs": "pairs, {size}: µs from source (row) to target (column) and a short answer back, the least of "
         "{passes} passes (! slow, ? wrong)",
+        "ranks": "ranks, µs: the same work alone (least of the passes), and the stay in a call that each enters when "
+        "ready (median; who comes late stays least)",
+        "more ranks": "… {count} others are left out",
+        "nobody": "nobody is to blame: no rank, link or interface is slow; found from {times} times on (small "
+        "messages: {small}; pairs by {apart} µs at least){late}; {measured} measurements of {possible} ordered pairs",
+        "late": ", a late rank from {share} of a call on",
         "noisy": "noisy",
         "wrong": "WRONG",
         "others": "others used {share} of the processors",
@@ -164,6 +170,12 @@ WORDS = {
         "open": "未能回答",
         "between": "{ranks} 个 rank（节点数：{nodes}），{backend} {library} {version}，{dtype}，{device}（{tool}）",
         "pairs": "配对，{size}：从源（行）到目标（列）并收到简短应答的 µs，取 {passes} 轮最小值（! 慢，? 数据错误）",
+        "ranks": "各 rank，µs：独自完成同样的工作（各轮最小值），以及在调用中的停留时间（就绪即进入；中位数，"
+        "迟到者停留最短）",
+        "more ranks": "…… 省略其余 {count} 个",
+        "nobody": "未发现责任方：没有变慢的 rank、链路或网卡；慢到 {times} 倍（小消息 {small} 倍，"
+        "配对至少慢 {apart} µs）即可发现{late}；共 {measured} 次测量，有序配对 {possible} 个",
+        "late": "，rank 迟到达一次调用的 {share} 即可发现",
         "noisy": "不稳定",
         "wrong": "结果错误",
         "others": "其他进程占用处理器的 {share}",
