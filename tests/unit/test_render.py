@@ -190,6 +190,33 @@ def test_of_many_ranks_those_that_stand_out_are_shown():
     assert "nobody is to blame" not in text
 
 
+def rows_of(text: str, size: str) -> list[str]:
+    return [line for line in text.splitlines() if re.match(rf" +all_reduce +{size} ", line)]
+
+
+@pytest.mark.parametrize(
+    ("language", "wrong", "finding"), [("en", "WRONG (7)", "finding 1"), ("zh", "结果错误 (7)", "见第 1 项")]
+)
+def test_a_row_with_wrong_data_is_shown_and_marked_however_small(language, wrong, finding):
+    first = "12.90    0.00    0.00      0"
+    spoilt = "12.90    0.00    0.00      7"
+    made = report_of(SWEEP.replace(first, spoilt), language)
+    assert made.findings[0].id == "collectives/wrong-result"
+    rows = rows_of(render(made, "terminal", LOADED.templates), "8 B")
+    assert [(wrong in row, finding in row) for row in rows] == [(True, True), *[(False, False)] * (len(rows) - 1)]
+    assert not rows_of(render(made, "terminal", LOADED.templates), "16 B")
+
+
+def test_a_row_on_which_a_finding_rests_is_shown_and_marked_however_small():
+    made = report_of(RING)
+    (named,) = {one.says for one in made.findings[0].evidence}
+    last = made.facts["Collective"][-1]
+    many = [{**last, "bytes": 2**20 + size, "origin": {**last["origin"], "quote": "x"}} for size in range(100)]
+    text = render(replace(made, facts={"Collective": [*made.facts["Collective"], *many]}), "terminal", LOADED.templates)
+    shown = [line for line in text.splitlines() if line.startswith("  all_reduce") and "finding 1" in line]
+    assert len(shown) == sum(one.says() == named for one in made.collectives) == 1
+
+
 @pytest.mark.parametrize("form", formats(LOADED.templates))
 def test_no_line_is_an_order_to_a_runner(form, capsys):
     hostile = replace(
