@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from statistics import median
+from typing import get_args
 
 import pytest
 from held import LOADED
@@ -15,9 +16,11 @@ from told import text_of
 from diag.capture import Held
 from diag.cli.emit import write
 from diag.engine import examine
-from diag.facts import CollectiveVerdict, RankTiming
+from diag.facts import CollectiveCompared, CollectiveVerdict, RankTiming
+from diag.facts.collective import Lack, Standing
 from diag.render import Look, formats, render
 from diag.render.collectives import figure
+from diag.render.words import WORDS
 from diag.report import Judged, Source, assemble
 from diag.sources import Paste
 from diag.text import decode
@@ -215,6 +218,29 @@ def test_a_row_on_which_a_finding_rests_is_shown_and_marked_however_small():
     text = render(replace(made, facts={"Collective": [*made.facts["Collective"], *many]}), "terminal", LOADED.templates)
     shown = [line for line in text.splitlines() if line.startswith("  all_reduce") and "finding 1" in line]
     assert len(shown) == sum(one.says() == named for one in made.collectives) == 1
+
+
+NOTHING = {"en": "compared with nothing: the devices are not told", "zh": "未与任何结果对比：未说明是什么设备"}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_what_results_were_compared_with_is_said_or_that_it_was_nothing(form, language):
+    text = render(report_of(SWEEP, language), form, LOADED.templates)
+    assert NOTHING[language] in text
+    assert text.index(NOTHING[language]) > text.index("16 GiB")
+    made = report_of(RING, language)
+    (one,) = made.told(CollectiveCompared)
+    said = f"{figure(one.value)} GB/s"
+    line = next(line for line in render(made, form, LOADED.templates).splitlines() if said in line)
+    assert f"H100 SXM {figure(one.busbw_gbps)} GB/s" in line
+    assert f"= {one.ratio:.0%}" in line
+
+
+def test_every_standing_and_difference_of_a_row_has_words():
+    known = [f"standing {one}" for one in get_args(Standing)] + [f"lacks {one}" for one in get_args(Lack) if one]
+    known += [f"differs {one}" for one in ("size", "link", "nodes", "dtype")]
+    assert all(name in words for words in WORDS.values() for name in known)
 
 
 @pytest.mark.parametrize("form", formats(LOADED.templates))

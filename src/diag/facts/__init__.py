@@ -20,6 +20,7 @@ from diag.facts.baselines import (
 from diag.facts.collective import (
     Collective,
     CollectiveBaseline,
+    CollectiveCompared,
     CollectiveEarlier,
     CollectivePair,
     CollectiveRank,
@@ -148,6 +149,7 @@ __all__ = [
     "Clock",
     "Collective",
     "CollectiveBaseline",
+    "CollectiveCompared",
     "CollectiveEarlier",
     "CollectiveModel",
     "CollectivePair",

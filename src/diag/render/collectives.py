@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from diag.facts import Collective
+from diag.facts import Collective, CollectiveCompared
 from diag.report import Report
 
 SHOWN = 60
@@ -37,6 +37,33 @@ def table(report: Report, words: Mapping[str, str]) -> Iterator[str]:
         if len(rows) > len(shown):
             yield words["more rows"].format(count=len(rows) - len(shown))
         yield from aligned([HEAD, *(_row(one, found, words) for one in shown)], LEFT)
+
+
+def compared(report: Report, words: Mapping[str, str]) -> Iterator[str]:
+    """The lines that say what the results of each operation were compared with, or that it was nothing and why."""
+    told = dict.fromkeys(_beside(one, words) for one in report.told(CollectiveCompared))
+    if told:
+        yield ""
+        yield words["compared"]
+        yield from (f"  {line}" for line in told)
+
+
+def _beside(one: CollectiveCompared, words: Mapping[str, str]) -> str:
+    known = {"op": one.op, "ranks": one.ranks or "?", "model": one.model, "compared": one.compared}
+    if one.lacks or one.ratio is None:
+        why = words[f"lacks {one.lacks or 'row'}"].format(**known, nodes=one.nodes or "?", device=one.device)
+        return words["compared with nothing"].format(**known, why=why)
+    unit = "µs" if one.latency_us is not None else "GB/s"
+    return words["compared with"].format(
+        **known,
+        results=one.results,
+        baseline=f"{figure(one.latency_us if one.busbw_gbps is None else one.busbw_gbps)} {unit}",
+        standing=words[f"standing {one.standing}"],
+        differs=words[f"differs {one.differs}"] if one.differs else "",
+        value=f"{figure(one.value)} {unit}",
+        size=size(one.bytes or 0),
+        percent=f"{one.ratio:.0%}",
+    )
 
 
 def _found(report: Report) -> dict[Place, list[int]]:

@@ -11,6 +11,7 @@ from diag.report import Report
 def tables(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     """The lines of each table that there is something for, with an empty line before."""
     yield from collectives.table(report, words)
+    yield from collectives.compared(report, words)
     yield from pairs.matrices(report, words)
     yield from pairs.ranks(report, words)
     yield from pairs.blameless(report, words)
