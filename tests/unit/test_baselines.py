@@ -7,7 +7,17 @@ import json
 import pytest
 from told import LOADED, examined, text_of
 
-from diag.facts import Collective, CollectiveBaseline, DeviceModel, Facts, Latency, Link, Origin, compared_collectives
+from diag.facts import (
+    Collective,
+    CollectiveBaseline,
+    CollectiveCompared,
+    DeviceModel,
+    Facts,
+    Latency,
+    Link,
+    Origin,
+    compared_collectives,
+)
 from diag.finding import Finding
 
 ROWS = [row for one in LOADED.later for row in one.rows()]
@@ -155,3 +165,36 @@ def test_a_card_that_torch_calls_by_no_name_is_known_by_its_own_tool() -> None:
     cards = text_of("kunlun/xpu-smi-5.0.21.21-p800-8.txt")
     values = found(f"{cards}\n{json.dumps(DOCUMENT)}\n")["below-typical"].values
     assert (values["device"], values["value"], values["percent"]) == ("P800", "9.2 GB/s", 27)
+
+
+def beside(text: str) -> CollectiveCompared:
+    (one,) = examined(text).facts.all(CollectiveCompared)
+    return one
+
+
+def test_what_the_results_were_compared_with_is_told() -> None:
+    one = beside(table("NVIDIA H100 80GB HBM3", 8, 16 * GIB, 471.0))
+    assert (one.model, one.standing, one.results, one.compared, one.lacks) == ("H100 SXM", "measured", 1, 1, "")
+    assert one.busbw_gbps
+    assert one.ratio
+    assert one.ratio == pytest.approx(471.0 / one.busbw_gbps, rel=1e-3)
+    rows = [row for row in BASELINES if (row.op, row.device, row.ranks) == ("all_reduce", "H100 SXM", 8)]
+    assert one.busbw_gbps in {row.busbw_gbps for row in rows if row.source == one.source}
+
+
+@pytest.mark.parametrize(
+    ("name", "lacks", "model"),
+    [
+        ("nccl-h100-mpirun", "device", ""),
+        ("nccl-gb10-two-nodes", "row", "GB10 (DGX Spark)"),
+        ("nccl-a100-2021-allreduce", "", "A100 SXM 40GB"),
+    ],
+)
+def test_why_results_were_compared_with_nothing_is_told(name: str, lacks: str, model: str) -> None:
+    one = beside(text_of(f"collectives/{name}.txt"))
+    assert (one.lacks, one.model, bool(one.compared)) == (lacks, model, not lacks)
+
+
+def test_devices_that_nobody_knows_are_compared_with_nothing() -> None:
+    one = beside(table("NVIDIA X999", 8, 16 * GIB, 471.0))
+    assert (one.lacks, one.device, one.compared, one.ratio) == ("model", "NVIDIA X999", 0, None)

@@ -20,6 +20,7 @@ from diag.facts.baselines import (
 from diag.facts.collective import (
     Collective,
     CollectiveBaseline,
+    CollectiveCompared,
     CollectiveEarlier,
     CollectivePair,
     CollectiveRank,
@@ -151,6 +152,7 @@ __all__ = [
     "Clock",
     "Collective",
     "CollectiveBaseline",
+    "CollectiveCompared",
     "CollectiveEarlier",
     "CollectiveModel",
     "CollectivePair",

@@ -13,6 +13,7 @@ Mode = Literal["", "synchronised", "free-running", "graph"]
 Standing = Literal["pass", "measured", "user", "vendor", "seed"]
 Blame = Literal["device", "late", "node", "nic", "host", "rail", "link", "wrong", "configuration", "noise", "healthy"]
 Direction = Literal["", "both", "out", "in"]
+Lack = Literal["", "device", "model", "row"]
 TroubleKind = Literal["refused", "stalled", "died", "unreachable", "failed"]
 FACTORS = {
     "all_reduce": 2.0,
@@ -98,6 +99,40 @@ class CollectiveEarlier(Collective, frozen=True, kw_only=True):
     """What an earlier run measured, to be compared with; `file` is the name of its report."""
 
     file: str = ""
+
+
+class CollectiveCompared(Passing, frozen=True, kw_only=True):
+    """What the results of an operation were compared with: how many of them, and the row that says most.
+
+    `model` is that of the devices. The row is of `standing`, in GB/s of busbw or in microseconds; `value` is what the
+    result of `bytes` has in the same unit, `ratio` what it reaches of the row, above 1 where it is better. `differs`
+    names the one condition in which they are not the same. `lacks` says why nothing was compared: the `device` is not
+    told, no `model` has its name, or no `row` of the model speaks of such ranks, nodes and sizes.
+    """
+
+    op: str
+    tool: str
+    results: int
+    compared: int
+    ranks: int | None = None
+    nodes: int | None = None
+    dtype: str = ""
+    device: str = ""
+    model: str = ""
+    lacks: Lack = ""
+    bytes: int | None = None
+    value: float | None = None
+    ratio: float | None = None
+    differs: str = ""
+    standing: Standing | None = None
+    source: str = ""
+    busbw_gbps: float | None = None
+    latency_us: float | None = None
+
+    @property
+    def inferred(self) -> bool:
+        """It is."""
+        return True
 
 
 class CollectiveRank(Passing, frozen=True, kw_only=True):

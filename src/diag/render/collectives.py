@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+<<<<<<< HEAD
 from diag.facts import Collective, CollectiveEarlier, against_earlier
+=======
+from diag.facts import Collective, CollectiveCompared
+>>>>>>> h-f2
 from diag.report import Report
 
 SHOWN = 60
-"""Rows of a run that are shown."""
+"""Rows of a run that are shown although nothing is wrong with them."""
 UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 WHOLE = 10_000
 """The most of a unit that is shown."""
@@ -19,18 +23,68 @@ HEAD = ("op", "mode", "size", "µs p50", "±", "min", "p95", "algbw", "busbw", "
 LEFT = (True, True, *(False,) * 7, True, True)
 
 
-def table(measured: Iterable[Collective], words: Mapping[str, str]) -> Iterator[str]:
+Place = tuple[str, int, str, str]
+"""What makes a row: where it was read (capture, line, quote), as several may stand there, and what it says."""
+
+
+def table(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     """The lines of the table, of each world by itself; GB/s, and microseconds of the slowest rank."""
-    for world, group in groupby(measured, key=_world):
+    found = _found(report)
+    for world, group in groupby(report.collectives, key=_world):
         ranks, nodes, backend, library, version, dtype, device, tool = world
         told = {"ranks": ranks, "nodes": nodes, "backend": backend, "library": library, "version": version}
         yield ""
         yield f"{_tidy(words['between'].format(**told, dtype=dtype, device=device, tool=tool))}; {words['units']}"
         rows = list(group)
-        if len(rows) > SHOWN:
-            yield words["more rows"].format(count=len(rows) - SHOWN)
         # The largest are what thresholds are about.
-        yield from aligned([HEAD, *(_row(one, words) for one in rows[-SHOWN:])], LEFT)
+        shown = [one for one in rows[:-SHOWN] if _wrong(one) or _place(one) in found] + rows[-SHOWN:]
+        if len(rows) > len(shown):
+            yield words["more rows"].format(count=len(rows) - len(shown))
+        yield from aligned([HEAD, *(_row(one, found, words) for one in shown)], LEFT)
+
+
+def compared(report: Report, words: Mapping[str, str]) -> Iterator[str]:
+    """The lines that say what the results of each operation were compared with, or that it was nothing and why."""
+    told = dict.fromkeys(_beside(one, words) for one in report.told(CollectiveCompared))
+    if told:
+        yield ""
+        yield words["compared"]
+        yield from (f"  {line}" for line in told)
+
+
+def _beside(one: CollectiveCompared, words: Mapping[str, str]) -> str:
+    known = {"op": one.op, "ranks": one.ranks or "?", "model": one.model, "compared": one.compared}
+    if one.lacks or one.ratio is None:
+        why = words[f"lacks {one.lacks or 'row'}"].format(**known, nodes=one.nodes or "?", device=one.device)
+        return words["compared with nothing"].format(**known, why=why)
+    unit = "µs" if one.latency_us is not None else "GB/s"
+    return words["compared with"].format(
+        **known,
+        results=one.results,
+        baseline=f"{figure(one.latency_us if one.busbw_gbps is None else one.busbw_gbps)} {unit}",
+        standing=words[f"standing {one.standing}"],
+        differs=words[f"differs {one.differs}"] if one.differs else "",
+        value=f"{figure(one.value)} {unit}",
+        size=size(one.bytes or 0),
+        percent=f"{one.ratio:.0%}",
+    )
+
+
+def _found(report: Report) -> dict[Place, list[int]]:
+    """The findings that rest on a row, by their rank."""
+    found: dict[Place, list[int]] = {}
+    for finding in report.findings:
+        for place in dict.fromkeys((one.capture, one.line, one.quote, one.says) for one in finding.evidence):
+            found.setdefault(place, []).append(finding.rank)
+    return found
+
+
+def _place(one: Collective) -> Place:
+    return one.origin.capture, one.origin.line, one.origin.quote, one.says()
+
+
+def _wrong(one: Collective) -> bool:
+    return one.correct is False or (one.wrong or 0) > 0
 
 
 def compared(report: Report, words: Mapping[str, str]) -> Iterator[str]:
@@ -63,15 +117,16 @@ def _tidy(text: str) -> str:
     return ", ".join(part for part in parts if part.strip(" ()"))
 
 
-def _row(one: Collective, words: Mapping[str, str]) -> tuple[str, ...]:
+def _row(one: Collective, found: Mapping[Place, Sequence[int]], words: Mapping[str, str]) -> tuple[str, ...]:
     latency = one.latency_us
     half, typical = one.interval90_us, latency.typical
     share = f"{half / typical:.0%}" if half is not None and typical else ""
     place = {True: "in place", False: "", None: ""}[one.in_place] if one.tool != "diag" else ""
     notes = [
-        words["wrong"] if one.correct is False else "",
+        f"{words['wrong']} ({one.wrong})" if one.wrong else words["wrong"] if _wrong(one) else "",
         words["noisy"] if one.noisy else "",
         words["others"].format(share=f"{one.foreign_cpu:.0%}") if (one.foreign_cpu or 0) > FOREIGN else "",
+        *(words["of finding"].format(rank=rank) for rank in found.get(_place(one), ())),
     ]
     figures = (typical, share, latency.min, latency.p95, one.algbw_gbps, one.busbw_gbps)
     return (one.op, one.mode, size(one.bytes), *map(figure, figures), place, ", ".join(filter(None, notes)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import jinja2
 
 from diag.render.tables import tables
-from diag.render.words import WORDS, follows, judged, repeated, waiver
+from diag.render.words import WORDS, follows, judged, remarks, repeated, versions, waiver
 from diag.report import Report
 from diag.text import plain
 
@@ -28,7 +28,9 @@ def render(report: Report, template: Path) -> str:
         waiver=waiver,
         follows=follows,
         repeated=repeated,
-        table="\n".join(tables(report, words)),
+        versions=versions(report),
+        remarks=remarks,
+        table="\n".join(tables(report, words)).strip("\n"),
     )
 
 
@@ -42,7 +44,7 @@ def _compiled(template: Path) -> jinja2.Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(line=_line, source=_source, fence=_fence, block=_block, flat=_flat)
+    environment.filters.update(line=_line, source=_source, fence=_fence, fenced=_fenced, block=_block, flat=_flat)
     return environment.get_template(template.name)
 
 
@@ -65,6 +67,18 @@ def _block(text: str) -> str:
     return "\n".join(f"    {line}" for line in plain(text).splitlines())
 
 
+def _fenced(text: str) -> str:
+    """Lines of a block of code between fences, which none of them can end; it may hold empty lines."""
+    lines = plain(text).splitlines()
+    fence = "`" * max(3, 1 + _ticks(text))
+    return "\n".join([f"{fence}text", *lines, fence])
+
+
+def _ticks(text: str) -> int:
+    """The length of the longest run of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
 def _flat(text: str) -> str:
     """Text of one line within a block of code, which it cannot end."""
     return re.sub("`{3,}", "``", " ".join(plain(text).split()))
@@ -73,5 +87,5 @@ def _flat(text: str) -> str:
 def _fence(text: str) -> str:
     """Text as a code span that no backtick in it can end."""
     flat = " ".join(plain(text).split())
-    ticks = "`" * (max(map(len, re.findall("`+", flat)), default=0) + 1)
+    ticks = "`" * (_ticks(flat) + 1)
     return f"{ticks} {flat} {ticks}" if "`" in flat else f"{ticks}{flat}{ticks}" if flat else ""

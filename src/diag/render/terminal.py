@@ -11,7 +11,7 @@ from typing import NamedTuple
 from diag.facts import MatrixVerdict
 from diag.render import Look
 from diag.render.tables import tables
-from diag.render.words import WORDS, counted, follows, judged, repeated, waiver
+from diag.render.words import WORDS, counted, follows, judged, remarks, repeated, versions, waiver
 from diag.report import Report, ReportedFinding
 from diag.text import in_one_line
 
@@ -65,7 +65,7 @@ def _rows(report: Report) -> Iterator[Row]:
         yield Row("", "")
         yield from _finding(finding, report)
     yield from _unexplained(report, words)
-    for verdict in report.versions if report.command not in ("comm", "device") else ():
+    for verdict in versions(report):
         yield Row("", "")
         yield from _versions(verdict, report, words)
     yield from (Row("", line, wraps=False) for line in tables(report, words))
@@ -147,7 +147,7 @@ def _versions(verdict: MatrixVerdict, report: Report, words: dict[str, str]) -> 
         yield Row(f"  {words[one.verdict]}: ", one.says, STYLES[one.verdict])
         yield Row("     ", f"{one.rule}{f' ({where})' if where else ''}", text_style=STYLES["faint"])
     seeks = report.command == "matrix suggest"
-    for note in (*verdict.notes, *(() if verdict.suggestions else verdict.undecided)):
+    for note in remarks(verdict):
         yield Row(f"  {words['note']}: ", note, STYLES["warning"])
     if verdict.verdict in ("known-bad", "metadata-conflict") and not seeks:
         yield Row(f"  {words['way']}: ", words["try"], STYLES["faint"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diag.facts import MatrixVerdict
 from diag.report import Report, ReportedEvidence, ReportedFinding
 
 SPEAKERS_SHOWN = 8
@@ -59,10 +60,34 @@ WORDS = {
         "between": "{ranks} ranks (nodes: {nodes}), {backend} {library} {version}, {dtype}, {device} ({tool})",
         "pairs": "pairs, {size}: µs from source (row) to target (column) and a short answer back, the least of "
         "{passes} passes (! slow, ? wrong)",
+        "ranks": "ranks, µs: the same work alone (least of the passes), and the stay in a call that each enters when "
+        "ready (median; who comes late stays least)",
+        "more ranks": "… {count} others are left out",
+        "nobody": "nobody is to blame: no rank, link or interface is slow; found from {times} times on (small "
+        "messages: {small}; pairs by {apart} µs at least){late}; {measured} measurements of {possible} ordered pairs",
+        "late": ", a late rank from {share} of a call on",
         "noisy": "noisy",
         "wrong": "WRONG",
         "others": "others used {share} of the processors",
-        "more rows": "… {count} smaller ones are left out",
+        "more rows": "… {count} smaller ones in which nothing is wrong are left out",
+        "of finding": "finding {rank}",
+        "measurements": "Measurements",
+        "compared": "Compared with what is known of such devices:",
+        "compared with": "{op}, {ranks} ranks: {compared} of {results} results; {model} {baseline} "
+        "({standing}{differs}), this {value} at {size} = {percent}",
+        "compared with nothing": "{op}, {ranks} ranks: compared with nothing: {why}",
+        "lacks device": "the devices are not told",
+        "lacks model": "no reference for {device}",
+        "lacks row": "no reference for {ranks} {model} (nodes: {nodes}) at these sizes",
+        "standing pass": "somebody's threshold",
+        "standing measured": "measured elsewhere",
+        "standing user": "published by a user",
+        "standing vendor": "published by a maker or a cloud",
+        "standing seed": "a single field report",
+        "differs size": ", of another size",
+        "differs link": ", and it is not told how the devices are joined here",
+        "differs nodes": ", and it is not told on how many nodes this ran",
+        "differs dtype": ", of another type",
         "units": "µs of the slowest rank, GB/s",
         "compared": "Compared with {file}: {count} of {all} results{slowest}{noisy}",
         "slowest": "; the slowest takes {ratio} times as long as then ({what})",
@@ -168,10 +193,34 @@ WORDS = {
         "open": "未能回答",
         "between": "{ranks} 个 rank（节点数：{nodes}），{backend} {library} {version}，{dtype}，{device}（{tool}）",
         "pairs": "配对，{size}：从源（行）到目标（列）并收到简短应答的 µs，取 {passes} 轮最小值（! 慢，? 数据错误）",
+        "ranks": "各 rank，µs：独自完成同样的工作（各轮最小值），以及在调用中的停留时间（就绪即进入；中位数，"
+        "迟到者停留最短）",
+        "more ranks": "…… 省略其余 {count} 个",
+        "nobody": "未发现责任方：没有变慢的 rank、链路或网卡；慢到 {times} 倍（小消息 {small} 倍，"
+        "配对至少慢 {apart} µs）即可发现{late}；共 {measured} 次测量，有序配对 {possible} 个",
+        "late": "，rank 迟到达一次调用的 {share} 即可发现",
         "noisy": "不稳定",
         "wrong": "结果错误",
         "others": "其他进程占用处理器的 {share}",
-        "more rows": "…… 省略 {count} 个较小的",
+        "more rows": "…… 省略 {count} 个较小且无异常的结果",
+        "of finding": "见第 {rank} 项",
+        "measurements": "测量结果",
+        "compared": "与此类设备的已知结果对比：",
+        "compared with": "{op}，{ranks} 个 rank：{results} 个结果中的 {compared} 个；{model} {baseline}"
+        "（{standing}{differs}），此处 {size} 时 {value} = {percent}",
+        "compared with nothing": "{op}，{ranks} 个 rank：未与任何结果对比：{why}",
+        "lacks device": "未说明是什么设备",
+        "lacks model": "没有 {device} 的参考值",
+        "lacks row": "没有 {ranks} 个 {model}（节点数：{nodes}）在这些大小下的参考值",
+        "standing pass": "他人生产环境的阈值",
+        "standing measured": "在其他机器上的实测值",
+        "standing user": "用户公布的结果",
+        "standing vendor": "厂商或云平台公布的结果",
+        "standing seed": "单份现场报告",
+        "differs size": "，大小不同",
+        "differs link": "，本机的互联方式未知",
+        "differs nodes": "，节点数未知",
+        "differs dtype": "，数据类型不同",
         "units": "最慢 rank 的 µs，GB/s",
         "compared": "与 {file} 比较：{all} 项结果中的 {count} 项{slowest}{noisy}",
         "slowest": "；最慢的一项耗时为当时的 {ratio} 倍（{what}）",
@@ -263,6 +312,16 @@ def follows(finding: ReportedFinding, report: Report) -> str:
         if finding.id in one.related and len({one.scope, finding.scope} - {""}) < 2
     ]
     return WORDS[report.language]["follows"].format(rank=causes[0]) if causes else ""
+
+
+def versions(report: Report) -> list[MatrixVerdict]:
+    """The verdicts on versions that are shown: none where a command is about something else."""
+    return report.versions if report.command not in ("comm", "device") else []
+
+
+def remarks(verdict: MatrixVerdict) -> tuple[str, ...]:
+    """What limits a verdict, and why nothing decides where no way out is known."""
+    return (*verdict.notes, *(() if verdict.suggestions else verdict.undecided))
 
 
 def judged(report: Report) -> str:
