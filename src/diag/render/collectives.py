@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-<<<<<<< HEAD
-from diag.facts import Collective, CollectiveEarlier, against_earlier
-=======
-from diag.facts import Collective, CollectiveCompared
->>>>>>> h-f2
+from diag.facts import Collective, CollectiveCompared, CollectiveEarlier, against_earlier
 from diag.report import Report
 
 SHOWN = 60
@@ -87,7 +83,7 @@ def _wrong(one: Collective) -> bool:
     return one.correct is False or (one.wrong or 0) > 0
 
 
-def compared(report: Report, words: Mapping[str, str]) -> Iterator[str]:
+def beside_earlier(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     """How much was compared with an earlier run, and the slowest of it; nothing where there is none."""
     earlier = report.told(CollectiveEarlier)
     if not earlier or not report.collectives:
@@ -101,7 +97,7 @@ def compared(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     if len(told) < len(alike):
         noisy = words["not comparable"].format(count=len(alike) - len(told))
     figures = {"count": len(told), "all": len(report.collectives), "slowest": slowest, "noisy": noisy}
-    yield from ("", words["compared"].format(file=earlier[0].file, **figures))
+    yield from ("", words["compared earlier"].format(file=earlier[0].file, **figures))
 
 
 def _world(one: Collective) -> tuple[object, ...]:

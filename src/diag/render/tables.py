@@ -10,12 +10,9 @@ from diag.report import Report
 
 def tables(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     """The lines of each table that there is something for, with an empty line before."""
-<<<<<<< HEAD
-    yield from collectives.table(report.collectives, words)
-=======
     yield from collectives.table(report, words)
->>>>>>> h-f2
     yield from collectives.compared(report, words)
+    yield from collectives.beside_earlier(report, words)
     yield from pairs.matrices(report, words)
     yield from pairs.ranks(report, words)
     yield from pairs.blameless(report, words)
