@@ -1,7 +1,6 @@
 """The tables of nccl-tests and of those made from it (rccl-tests, Kunlun's xccl_perf), of every generation.
 
-Two facts a row: out of place, and in place. What runs before the table tells the ranks, their devices and the harness;
-of a table that diag prints itself its head tells them, and the mode and the backend as well.
+Two facts a row: out of place, and in place. What runs before the table tells the ranks, their devices and the harness.
 The operation is the program's name where that is seen, else what the row's shape admits: bytes that are a multiple of
 the elements belong to operations that divide them. Ranks are those listed; where the list is cut or missing, those that
 busbw and the shape betray. A process that was built without MPI lists itself alone: one rank, and no busbw.
@@ -12,13 +11,13 @@ somebody gave the same name; the latency of calls that were aggregated or timed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from math import ceil, floor, inf, isfinite
 from typing import Any, NamedTuple
 
-from diag.api import Capture, Collective, Fact, Latency, Line, Recognise, expression, probe
+from diag.api import Capture, Collective, Fact, Latency, Line, Recognise, expression, probe, read_table_head
 
 OPS = {
     "allreduce": "all_reduce",
@@ -68,12 +67,6 @@ VERSION = expression(r"\b([NR]CCL) version {0,2}:? {0,2}([0-9]{1,3}\.[0-9]{1,3}(
 HEADERS = expression(
     r"\b([nr]ccl)-tests version \S{1,80}(?: \(\S{1,20}\))?(?: [nr]ccl-headers=[0-9]{1,6} [nr]ccl-library=([0-9]{4,6}))?"
 )
-OURS = expression(
-    r"^# diag \S{1,40} mode: (synchronised|free-running|graph) ranks: ([0-9]{1,6}|None) nodes: ([0-9]{1,6}|None) "
-    r"backend: ?(\S{0,60})(?: tool: (\S{1,40}))?\s*$"
-)
-OUR_DEVICE = expression(r"^# device: ?(.{0,120}?) library: ?(\S{0,120}) ?(\S{0,40})\s*$")
-"""The head of the tables that diag prints (`--format nccl-tests`)."""
 CAPTURED = expression(r"_perf\b.{0,400}\s-G ?[1-9]")
 """A graph that is asked for: rccl-tests of 2024 does not always say so."""
 RCCL = expression(r"rccl-tests: Version|nRanks: |Errors with asterisks indicate")
@@ -85,7 +78,7 @@ LITERALS = (
     *chain.from_iterable((f"  {name}  ", f" {name} sum ", f" {name} none ", f"\t{name}\t") for name in DTYPES),
 )
 HEAD = r"Using devices\s*$|\stype\s.{0,60}time\s{1,8}algbw\s{1,8}busbw"
-LEARNT = (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL, OURS)
+LEARNT = (PROGRAM, RUN, RANK, PLACES, VERSION, HEADERS, RCCL)
 OPENS = "|".join((*(one.pattern for one in LEARNT), ROW, HEAD))
 
 
@@ -111,7 +104,6 @@ SHAPES = {
     "gather": Shape(False, ("none", ABSENT), rooted=True, scaled=True),
     "scatter": Shape(False, ("none", ABSENT), rooted=True, scaled=True),
 }
-
 EXCHANGES = {op for op, shape in SHAPES.items() if not shape.in_place}
 
 
@@ -151,10 +143,7 @@ class Row(NamedTuple):
 
 @dataclass
 class Run:
-    """What was read of one run: the line that asked for it; of each rank its host, its number there and its device.
-
-    `head` is what diag's own head tells, which goes before what is concluded.
-    """
+    """What was read of one run: the line that asked for it; of each rank host, number and device; diag's own head."""
 
     asked: str = ""
     tool: str = ""
@@ -200,7 +189,8 @@ def nccl_tests(capture: Capture) -> Iterator[Fact]:
 
 def _begins(text: str) -> bool:
     """Whether a line stands before a table, not in it."""
-    return any(one.search(text) for one in (HEADERS, RUN, RANK, PLACES, OURS)) or bool(_columns(text.split()))
+    heads = (one.search(text) for one in (HEADERS, RUN, RANK, PLACES))
+    return bool(any(heads) or _columns(text.split()) or read_table_head(text))
 
 
 def _named(text: str) -> str | None:
@@ -212,7 +202,7 @@ def _named(text: str) -> str | None:
 
 def _learn(run: Run, text: str) -> None:
     """Take what a line before the table tells of the run."""
-    run.head |= _own(text, run.head)
+    run.head |= read_table_head(text)
     if found := RANK.search(text):
         rank, group, host, number, device = found.groups()
         ranks = run.ranks.setdefault(int(group or 0), {})
@@ -230,16 +220,6 @@ def _learn(run: Run, text: str) -> None:
         run.library, run.version = found[1], found[2]
     run.blocking = run.blocking or "Blocking Enabled" in text
     run.tool = "rccl-tests" if RCCL.search(text) else run.tool
-
-
-def _own(text: str, head: Mapping[str, Any]) -> dict[str, Any]:
-    """What a line of diag's own head tells."""
-    if found := OURS.search(text):
-        ranks, nodes = (int(one) if one.isdigit() else None for one in found.group(2, 3))
-        return {"tool": found[5] or "diag", "mode": found[1], "ranks": ranks, "nodes": nodes, "backend": found[4]}
-    if head and (found := OUR_DEVICE.search(text)):
-        return dict(zip(("device", "library", "library_version"), found.groups(), strict=True))
-    return {}
 
 
 def _release(code: str) -> str:
@@ -322,8 +302,7 @@ def _told(capture: Capture, run: Run) -> Iterator[Fact]:
         "ranks": ranks,
         "nodes": nodes,
         "iterations": run.settings.get("iters"),
-        **run.head,
-    }
+    } | run.head
     for row in run.rows if op else ():
         told = {**same, "origin": capture.origin(row.line), "bytes": row.bytes, "dtype": DTYPES[row.dtype][0]}
         for place, printed in _placed(run, row):
@@ -350,8 +329,7 @@ def _world(run: Run, op: str) -> tuple[int | None, int | None]:
         return shown, None
     group = max(run.ranks.values(), key=len, default={})
     places = {(host, number) for host, number, _ in group.values()}
-    hosts = {host for host, _ in places}
-    return listed, len(hosts) if len(places) == len(group) == listed else None
+    return listed, len({host for host, _ in places}) if len(places) == len(group) == listed else None
 
 
 def _listed(run: Run) -> int | None:

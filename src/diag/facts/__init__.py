@@ -57,6 +57,7 @@ from diag.facts.earlier import ALIKE, Against, against_earlier
 from diag.facts.engine import RAN, STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
 from diag.facts.estimates import CollectiveModel, DecodeStep, DecodeWish
 from diag.facts.fallback import BackendFallback, FallbackNotice
+from diag.facts.heads import read_table_head, table_head
 from diag.facts.host import (
     CacheFolder,
     Clock,
@@ -277,9 +278,11 @@ __all__ = [
     "plain_wheel",
     "posed",
     "present_makers",
+    "read_table_head",
     "runs_on",
     "several_hosts",
     "size_in_words",
+    "table_head",
     "tested_model",
     "torch_backend",
 ]

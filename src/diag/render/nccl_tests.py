@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from diag.facts import Collective
+from diag.facts import Collective, table_head
 from diag.render import Look
 from diag.render.collectives import compared
 from diag.render.words import WORDS
@@ -43,12 +43,8 @@ def _lines(report: Report) -> Iterator[str]:
         every = list(group)
         mode = min({one.mode for one in every}, key=MODES.index)
         rows = [one for one in every if one.mode == mode]
-        first = rows[0]
-        world = f"ranks: {first.ranks} nodes: {first.nodes} backend: {first.backend}"
-        world += "" if first.tool == "diag" else f" tool: {first.tool}"
         yield f"# Collective test starting: {op}_perf"
-        yield f"# diag {report.tool} mode: {mode or MODES[0]} {world}"
-        yield f"# device: {first.device} library: {first.library} {first.library_version}"
+        yield from table_head(rows[0], report.tool, mode or MODES[0])
         yield "#"
         yield f"#{'':51}" + "".join(f"{place:^31}" for place in PLACES)
         for columns, figures in HEADS:
