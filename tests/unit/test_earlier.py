@@ -98,7 +98,7 @@ def test_what_is_noisy_and_slower_all_the_same_is_compared() -> None:
 
 
 def test_without_an_earlier_run_nothing_is_said_of_it() -> None:
-    assert "ompared" not in judged(now(1e-4, 1e-3, 1e-2, interval=0.01))[0]
+    assert "r.json" not in judged(now(1e-4, 1e-3, 1e-2, interval=0.01))[0]
 
 
 @pytest.mark.parametrize(

@@ -22,17 +22,18 @@ from diag.estimate.isolation import (
     Cell,
     Known,
     Line,
+    Unanswered,
+    answers,
     asked,
     bases,
     explained,
     inside,
     measured,
+    narrowed,
     places,
     ranks_of,
     slow_alone,
-    slow_together,
     steps_of,
-    strain,
     strained,
     voted,
 )
@@ -79,7 +80,7 @@ def judged(known: Known, taken: Sequence[Step], dead: Iterable[Pair] = ()) -> li
     found = [one for one in found if one.kind in ("device", "wrong") or one.ranks not in devices]
     told = [one for one in found if one.kind != "noise"]
     found = told or found[:1] or _together(known, taken)
-    healthy = Verdict("healthy", threshold=RATIO * strain(steps_of("pairs", taken)))
+    healthy = Verdict("healthy", threshold=RATIO * strained(*steps_of("pairs", taken)))
     return found or ([] if asked(known, taken, cells) else [healthy])
 
 
@@ -102,7 +103,7 @@ def _slow_alone(known: Known, taken: Sequence[Step]) -> list[Verdict]:
     slow = slow_alone(taken)
     if len(slow) > max(1, len(known.hosts) / 3):
         return [Verdict("noise")]
-    limit = RATIO * strain(steps_of("self", taken))
+    limit = RATIO * strained(*steps_of("self", taken))
     return [Verdict("device", (rank,), (), "", 0, seconds, base, limit) for rank, (seconds, base) in slow.items()]
 
 
@@ -169,7 +170,7 @@ def _figured(known: Known, cells: Cells, blamed: Blamed) -> Verdict:
     ratios = sorted(one for one in told if one[2] == place)
     _, seconds, _, pair = ratios[len(ratios) // 2]
     base = like[inside(known, pair), place]
-    size, limit = known.large if place else SMALL, RATIOS[place] * strained(cells[pair].foreign)
+    size, limit = known.large if place else SMALL, RATIOS[place] * cells[pair].strain
     return verdict._replace(
         bytes=size, seconds=None if seconds == float("inf") else seconds, base=base, threshold=limit
     )
@@ -194,3 +195,14 @@ def _together(known: Known, taken: Sequence[Step]) -> list[Verdict]:
         return []
     ranks = tuple(rank for host in found[0] for rank in ranks_of(known)[host])
     return [Verdict("configuration", ranks, (), "", known.large, *found[1:])]
+
+
+def slow_together(known: Known, taken: Sequence[Step]) -> tuple[tuple[str, str], float, float] | None:
+    """Two hosts that slow down whatever group both are in, with the seconds of all together and of the faster half."""
+    hosts, answer = list(ranks_of(known)), answers(known, taken)
+    try:
+        found = narrowed(hosts, answer)
+    except Unanswered:
+        return None
+    middle = len(hosts) // 2
+    return (found, answer(hosts)[0], min(answer(hosts[:middle], hosts[middle:]))) if found else None

@@ -6,10 +6,9 @@ that send at the same time, seconds of each by size) and `groups` (an all_reduce
 steps so far it gives the next one, so that a recorded run is replayed without ranks.
 
 How it judges: by minima, as a busy machine is slower and never faster, of several passes that lie apart. A pair is slow
-from `RATIO` times the lower quartile of its kind (on one host, between two) on, and later on a busy machine: where
-others use a share f of the processors, the rest may take 1 / (1 - f) times as long without any fault. All cells of a
-row slow: what leaves the rank; of a column: what reaches it; of both: the rank. What remains is a link, or noise where
-it is much.
+from `RATIO` times the lower quartile of its kind (on one host, between two) on, `1 / (1 - f)` times that where others
+use a share f of the processors. All cells of a row slow: what leaves the rank; of a column: what reaches it; of both:
+the rank. What remains is a link, or noise where it is much.
 
 What it cannot know: why. A slow link hides from the late vote as all wait alike, a late rank from the pairs. Where many
 hosts are paired at random, a single path between two of them is found only when an all_reduce is slow over it.
@@ -54,8 +53,6 @@ CIRCLE, ROUNDS, FOLLOW = 8, 3, 8
 RAIL = 0.25
 """The share of the hosts on which the same place must be slow to be one rail."""
 SMALL = 8 * 2**10
-BUSIEST = 0.95
-"""The share of the processors that others use at most: a machine that does nothing else measures nothing."""
 
 
 class Known(NamedTuple):
@@ -75,15 +72,12 @@ class Line(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """An ordered pair: its least seconds by size, how often it was measured, whether a message arrived wrong.
-
-    `foreign` is the least share of the processors that others used in one of these passes.
-    """
+    """An ordered pair: its least seconds by size, passes, whether a message arrived wrong, the least `strained`."""
 
     least: list[float]
     passes: int
     wrong: bool
-    foreign: float = 0.0
+    strain: float = 1.0
 
 
 def asked(known: Known, taken: Sequence[Step], cells: Cells | None = None) -> Step | None:
@@ -107,31 +101,25 @@ def measured(taken: Sequence[Step]) -> Cells:
 
 def add(cells: Cells, step: Step) -> None:
     """Put what a step measured into the matrix."""
-    wrong, foreign = set(map(tuple, step.get("wrong", ()))), step.get("foreign", 0.0)
+    wrong, strain = set(map(tuple, step.get("wrong", ()))), strained(step)
     for pairs, answers in zip(step.get("rounds", ()), step["seconds"]):
         for pair, seconds in zip(map(tuple, pairs), answers):
-            old = cells.get(pair) or Cell(seconds, 0, False, foreign)
+            old = cells.get(pair) or Cell(seconds, 0, False, strain)
             least = [min(both) for both in zip(old.least, seconds)]
-            cells[pair] = Cell(least, old.passes + 1, old.wrong or pair in wrong, min(old.foreign, foreign))
+            cells[pair] = Cell(least, old.passes + 1, old.wrong or pair in wrong, min(old.strain, strain))
 
 
-def strained(foreign: float) -> float:
-    """How many times longer work may take of which others use a share of the processors."""
-    return 1 / (1 - min(max(foreign, 0.0), BUSIEST))
-
-
-def strain(taken: Sequence[Step]) -> float:
-    """That of the quietest of some steps."""
-    return strained(min((step.get("foreign", 0.0) for step in taken), default=0.0))
+def strained(*steps: Step) -> float:
+    """How many times longer work may take, at most 20, as others use processors, in the quietest of some steps."""
+    return max(0.05, 1 - min((float(step.get("foreign", 0.0)) for step in steps), default=0.0)) ** -1
 
 
 def bases(known: Known, cells: Cells) -> dict[tuple[bool, int], float]:
     """The lower quartile of the pairs of one host (True) and of two, by the place of the size."""
-    told, hosts = defaultdict(list), known.hosts
-    for (one, other), cell in cells.items():
-        near = hosts[one] == hosts[other]
+    told = defaultdict(list)
+    for pair, cell in cells.items():
         for place, seconds in enumerate(cell.least):
-            told[near, place].append(seconds)
+            told[inside(known, pair), place].append(seconds)
     return {kind: sorted(seconds)[(len(seconds) - 1) // 4] for kind, seconds in told.items()}
 
 
@@ -288,8 +276,8 @@ def _halves(known: Known, taken: Sequence[Step], cells: Cells) -> Step | None:
     if len(known.hosts) <= WHOLE or len(ranks_of(known)) <= CIRCLE or any(explained(known, cells)):
         return None
     try:
-        found = narrowed(list(ranks_of(known)), _answers(known, taken))
-    except _Unanswered as question:
+        found = narrowed(list(ranks_of(known)), answers(known, taken))
+    except Unanswered as question:
         ranks = ranks_of(known)
         groups = [[rank for host in group for rank in ranks[host]] for group in question.groups]
         return {"kind": "groups", "bytes": known.large, "groups": groups}
@@ -297,12 +285,15 @@ def _halves(known: Known, taken: Sequence[Step], cells: Cells) -> Step | None:
     return _meeting(known, [found], "narrowed") if found and done < MORE else None
 
 
-class _Unanswered(Exception):
+class Unanswered(Exception):
+    """Groups that must be measured first."""
+
     def __init__(self, *groups: Sequence[str]) -> None:
         self.groups = groups
 
 
-def _answers(known: Known, taken: Sequence[Step]) -> Answer:
+def answers(known: Known, taken: Sequence[Step]) -> Answer:
+    """What says the seconds of groups of hosts, from the steps so far."""
     told = {}
     for step in steps_of("groups", taken):
         for group, seconds in zip(step["groups"], step["seconds"]):
@@ -310,7 +301,7 @@ def _answers(known: Known, taken: Sequence[Step]) -> Answer:
 
     def answer(*groups: Sequence[str]) -> list[float]:
         if any(frozenset(group) not in told for group in groups):
-            raise _Unanswered(*groups)
+            raise Unanswered(*groups)
         return [told[frozenset(group)] for group in groups]
 
     return answer
@@ -357,8 +348,7 @@ def slow_alone(taken: Sequence[Step]) -> dict[int, tuple[float, float]]:
     steps = steps_of("self", taken)
     best = [min(ranks) for ranks in zip(*(step["seconds"] for step in steps))] if len(steps) >= PASSES else []
     base = sorted(best)[(len(best) - 1) // 4] if best else 0.0
-    limit = RATIO * strain(steps) * base
-    return {rank: (seconds, base) for rank, seconds in enumerate(best) if seconds > limit}
+    return {rank: (seconds, base) for rank, seconds in enumerate(best) if seconds > RATIO * strained(*steps) * base}
 
 
 def slow_pairs(known: Known, cells: Cells) -> tuple[set[Pair], set[Pair]]:
@@ -366,10 +356,9 @@ def slow_pairs(known: Known, cells: Cells) -> tuple[set[Pair], set[Pair]]:
     like = bases(known, cells)
     slow: tuple[set[Pair], set[Pair]] = (set(), set())
     for pair, cell in cells.items():
-        near = inside(known, pair)
         for place, seconds in enumerate(cell.least):
-            base = like[near, place]
-            if seconds > RATIOS[place] * strained(cell.foreign) * base and seconds - base > APART:
+            base = like[inside(known, pair), place]
+            if seconds > RATIOS[place] * cell.strain * base and seconds - base > APART:
                 slow[place].add(pair)
     return slow
 
@@ -409,14 +398,3 @@ def _line(known: Known, cells: Cells, odd: set[Pair], rank: int, both: tuple[set
             direction: Literal["both", "out", "in"] = "both" if all(full) else "out" if full[0] else "in"
             return Line(rank, direction, whole, set().union(*(one for one, is_ in zip(pairs, full) if is_)))
     return None
-
-
-def slow_together(known: Known, taken: Sequence[Step]) -> tuple[tuple[str, str], float, float] | None:
-    """Two hosts that slow down whatever group both are in, with the seconds of all together and of the faster half."""
-    hosts, answer = list(ranks_of(known)), _answers(known, taken)
-    try:
-        found = narrowed(hosts, answer)
-    except _Unanswered:
-        return None
-    middle = len(hosts) // 2
-    return (found, answer(hosts)[0], min(answer(hosts[:middle], hosts[middle:]))) if found else None

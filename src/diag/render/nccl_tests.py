@@ -12,7 +12,7 @@ from itertools import groupby
 
 from diag.facts import Collective, table_head
 from diag.render import Look
-from diag.render.collectives import compared
+from diag.render.collectives import beside_earlier
 from diag.render.words import WORDS
 from diag.report import Report
 from diag.text import in_one_line
@@ -57,7 +57,7 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"# Avg bus bandwidth    : {sum(bandwidths) / len(bandwidths):g}"
         yield "#"
     yield f"# Verdict              : {report.verdict}"
-    for line in filter(None, compared(report, WORDS[report.language])):
+    for line in filter(None, beside_earlier(report, WORDS[report.language])):
         yield f"# {in_one_line(line)}"
     for reason in report.incomplete:
         yield f"# Not answered         : {in_one_line(reason)}"
