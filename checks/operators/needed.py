@@ -20,8 +20,9 @@ def needed(facts: Facts) -> Iterator[Fact]:
     steps = [one.step for one in facts.all(EngineStep)]
     for table in facts.all(OperatorTable):
         own, away = frozenset((*table.native, *table.python)), _away(table)
-        reached = {name: [step for step in steps if name in _reached(rows, step, own)] for name in away if name in rows}
-        for name, users in reached.items():
+        reached = {step: _reached(rows, step, own) for step in steps}
+        for name in (name for name in away if name in rows):
+            users = [step for step in steps if name in reached[step]]
             if users and not (away[name] == "missing" and rows[name].calls):
                 yield Operator(
                     origin=table.origin,

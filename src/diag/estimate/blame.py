@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from diag.estimate.isolation import (
     MARGIN,
     MORE,
-    RAIL,
     RATIO,
     RATIOS,
     SMALL,
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
 
     Blamed = tuple["Verdict", set[Pair]]
 
+RAIL = 0.25
+"""The share of the hosts on which the same place must be slow to be one rail."""
 Direction = Literal["", "both", "out", "in"]
 Kind = Literal["device", "late", "node", "nic", "host", "rail", "link", "wrong", "configuration", "noise", "healthy"]
 

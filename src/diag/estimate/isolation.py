@@ -50,8 +50,6 @@ WHOLE = 16
 """Ranks up to which every pair is measured, one at a time."""
 CIRCLE, ROUNDS, FOLLOW = 8, 3, 8
 """Hosts up to which all of them meet; rounds of random meetings of more; and rounds that then follow a suspicion."""
-RAIL = 0.25
-"""The share of the hosts on which the same place must be slow to be one rail."""
 SMALL = 8 * 2**10
 
 
@@ -348,7 +346,8 @@ def slow_alone(taken: Sequence[Step]) -> dict[int, tuple[float, float]]:
     steps = steps_of("self", taken)
     best = [min(ranks) for ranks in zip(*(step["seconds"] for step in steps))] if len(steps) >= PASSES else []
     base = sorted(best)[(len(best) - 1) // 4] if best else 0.0
-    return {rank: (seconds, base) for rank, seconds in enumerate(best) if seconds > RATIO * strained(*steps) * base}
+    limit = RATIO * strained(*steps) * base
+    return {rank: (seconds, base) for rank, seconds in enumerate(best) if seconds > limit}
 
 
 def slow_pairs(known: Known, cells: Cells) -> tuple[set[Pair], set[Pair]]:

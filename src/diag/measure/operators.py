@@ -61,24 +61,15 @@ def main() -> None:
 
 
 def found(torch: Any) -> str:
-    """The accelerator, asked for in a fork: a process that asked cannot hand a device to its own forks."""
-    told = sibling("device.py")["whole"](partial(accelerator, torch), PATIENCE)
+    """The accelerator that this torch can use, empty where there is none.
+
+    Asked for in a fork: a process that asked cannot hand a device to its own forks.
+    """
+    device = sibling("device.py")
+    told = device["whole"](partial(device["kinds"], torch), PATIENCE)
     if "answer" not in told:
         raise RuntimeError(f"looking for an accelerator: {told.get('error', 'no answer')}")
-    return str(told["answer"])
-
-
-def accelerator(torch: Any) -> str:
-    """The accelerator that this torch can use, by its name in torch; empty where there is none."""
-    current = guarded(lambda: torch.accelerator.current_accelerator().type, "")
-    extension = guarded(torch._C._get_privateuse1_backend_name, "")
-    names = dict.fromkeys(filter(None, ("cuda", "xpu", extension, current)))
-    return next((one for one in names if guarded(partial(usable, torch, one), False)), "")
-
-
-def usable(torch: Any, name: str) -> bool:
-    """Whether this torch has devices of this name."""
-    return bool(getattr(torch, name).is_available())
+    return str(next(iter(told["answer"]), ""))
 
 
 def static(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
