@@ -13,7 +13,6 @@ Whether the two architectures happen to agree. Where a device tells one that dif
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from diag.api import (
@@ -30,6 +29,7 @@ from diag.api import (
     Undecided,
     Variable,
     check,
+    switched,
 )
 
 OVERRIDE = "export HSA_OVERRIDE_GFX_VERSION=10.3.0\nexport HIP_VISIBLE_DEVICES=0\n"
@@ -80,14 +80,11 @@ CHILD = """\
 )
 def architecture_overridden(facts: Facts) -> Iterator[Answer]:
     """Look for the variable, and for what the devices say they are."""
-    settings = facts.environment()
-    absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "override"]
-    for row in rows:
-        setting = settings.get(row.name)
-        if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
-            yield _finding(row, setting, facts)
-    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
+    found, told = switched(facts, rows)
+    for row, setting in found:
+        yield _finding(row, setting, facts)
+    if not told:
         yield Undecided(reason="the variable was not told, nor a whole environment")
 
 

@@ -13,7 +13,6 @@ Whether any operator falls back. Hence a note; `diag ops` tells.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from diag.api import (
@@ -29,6 +28,7 @@ from diag.api import (
     Undecided,
     Variable,
     check,
+    switched,
 )
 
 XPU = "export PYTORCH_ENABLE_XPU_FALLBACK=1\nexport ZE_AFFINITY_MASK=0\n"
@@ -88,14 +88,11 @@ export XMLIR_ENABLE_FALLBACK_TO_CPU_BOOL=False
 )
 def cpu_fallback_allowed(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that allow it."""
-    settings = facts.environment()
-    absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "cpu"]
-    for row in rows:
-        setting = settings.get(row.name)
-        if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
-            yield _finding(row, setting)
-    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
+    found, told = switched(facts, rows)
+    for row, setting in found:
+        yield _finding(row, setting)
+    if not told:
         yield Undecided(reason="none of these variables was told, nor a whole environment")
 
 

@@ -29,6 +29,7 @@ from diag.api import (
     Undecided,
     Variable,
     check,
+    switched,
 )
 
 TROUBLESHOOTING = "export VLLM_LOGGING_LEVEL=DEBUG\nexport CUDA_LAUNCH_BLOCKING=1\nexport NCCL_DEBUG=TRACE\n"
@@ -87,14 +88,11 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
 )
 def debugging_left_on(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that debug, but for those that only print."""
-    settings = facts.environment()
-    absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "debugging" and not re.fullmatch(LOGGING, one.name)]
-    for row in rows:
-        setting = settings.get(row.name)
-        if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
-            yield _finding(row, setting)
-    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
+    found, told = switched(facts, rows)
+    for row, setting in found:
+        yield _finding(row, setting)
+    if not told:
         yield Undecided(reason="none of these variables was told, nor a whole environment")
 
 

@@ -14,7 +14,6 @@ With one device, devices that have no peer-to-peer path, or no adapter for RDMA 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -35,6 +34,7 @@ from diag.api import (
     check,
     devices,
     expression,
+    switched,
 )
 
 P2P = "export NCCL_P2P_DISABLE=1\nexport NCCL_SOCKET_IFNAME=eth0\n"
@@ -102,14 +102,11 @@ NO_PEERS = expression(r"GeForce RTX [45]0")
 )
 def fast_path_disabled(facts: Facts) -> Iterator[Answer]:
     """Compare each variable with the values that switch something off."""
-    settings = facts.environment()
-    absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "fallback"]
-    for row in rows:
-        setting = settings.get(row.name)
-        if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
-            yield _finding(row, setting, sure=not _moot(facts, row))
-    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
+    found, told = switched(facts, rows)
+    for row, setting in found:
+        yield _finding(row, setting, sure=not _moot(facts, row))
+    if not told:
         yield Undecided(reason="none of these variables was told, nor a whole environment")
 
 

@@ -28,6 +28,7 @@ from diag.api import (
     Undecided,
     Variable,
     check,
+    switched,
 )
 
 INFO = "NCCL_DEBUG=INFO\nNCCL_SOCKET_IFNAME=eth0\n"
@@ -80,14 +81,11 @@ LOGGING = r"\w*LOG\w*|(?:NCCL|BKCL|HCCL)_DEBUG"
 )
 def verbose_logging(facts: Facts) -> Iterator[Answer]:
     """Compare each log level with those that print everything."""
-    settings = facts.environment()
-    absent = {name for one in facts.all(Platform) for name in one.absent if name not in one.poses_as}
     rows = [one for one in facts.all(Variable) if one.purpose == "debugging" and re.fullmatch(LOGGING, one.name)]
-    for row in rows:
-        setting = settings.get(row.name)
-        if setting and re.fullmatch(row.values, setting.value) and row.vendor not in absent:
-            yield _finding(row, setting)
-    if not (facts.whole("environment") or any(row.name in settings for row in rows)):
+    found, told = switched(facts, rows)
+    for row, setting in found:
+        yield _finding(row, setting)
+    if not told:
         yield Undecided(reason="none of these variables was told, nor a whole environment")
 
 

@@ -135,6 +135,7 @@ from diag.facts.software import (
     torch_backend,
 )
 from diag.facts.spread import several_hosts
+from diag.facts.switches import switched
 from diag.facts.tested import Behind, Expectation, behind, best_memory, expectation, tested_model
 from diag.facts.text import How, Sighting, Text, Unavailable
 
@@ -282,6 +283,7 @@ __all__ = [
     "runs_on",
     "several_hosts",
     "size_in_words",
+    "switched",
     "table_head",
     "tested_model",
     "torch_backend",
