@@ -28,6 +28,8 @@ QUIET = 0.1
 """The share of the processors that others may use meanwhile."""
 CYCLE = 251
 """After how many elements the pattern of a message repeats: a prime, and exact in every type."""
+APART = 64
+"""Elements between the beginnings of two ranks' messages: what lies across lines of a cache is sent more slowly."""
 WIDTH = {"cpu": 128}
 WIDTH_DEVICE = 2048
 """The width of the matrices of the work alone."""
@@ -110,7 +112,7 @@ class Buffers:
         self.width = torch.empty(0, dtype=self.kind).element_size()
         length = large // self.width
         cycle = torch.arange(CYCLE, device=world.device).to(self.kind)
-        self.pattern = cycle.repeat(length // CYCLE + 2)
+        self.pattern = cycle.repeat((length + APART * world.size) // CYCLE + 1)
         self.target = torch.zeros(length, dtype=self.kind, device=world.device)
         self.ticks, self.machine = sweep["ticks"], machine_of()
         self.short = torch.zeros(2, dtype=self.kind, device=world.device)
@@ -119,7 +121,7 @@ class Buffers:
 
     def message(self, source: int, size: int) -> Any:
         """What that rank sends."""
-        start = source % CYCLE
+        start = source * APART
         return self.pattern[start : start + size // self.width]
 
 
