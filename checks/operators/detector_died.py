@@ -56,13 +56,13 @@ SOUND = """\
     words={
         "en": {
             "title": "What engines do on the accelerator ends the process that does it",
-            "summary": "{device}: {at}: {error}{said}",
+            "summary": "{device}: the process that ran {at} ended: {error}{said}",
             "cause": "A kernel or the driver ends the process or never answers, or the maker's layer of torch holds "
             "memory of the host without bound. It was not tried again.",
         },
         "zh": {
             "title": "引擎在加速器上的操作导致所在进程终止",
-            "summary": "{device}：{at}：{error}{said}",
+            "summary": "{device}：运行 {at} 的进程终止：{error}{said}",
             "cause": "内核函数或驱动使进程终止或不再响应，或厂商的 torch 适配层无限占用主机内存。未再次尝试。",
         },
     },
