@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, EngineStep, Evidence, Facts, Finding, Operator, OperatorTable, Remedy, check
+from diag.api import Answer, EngineStep, Evidence, Facts, Finding, Operator, OperatorTable, Remedy, check, unaccelerated
 
 SHOWN = 6
 HEAD = (
-    '{"schema": "diag/operators/1", "how": "static", "torch": "2.13.0+cpu", "device": "hostdev", "key": "PrivateUse1", '
+    '{"schema": "diag/operators/1", "detectors": ["static"], "how": "static", "torch": "2.13.0+cpu", "device": '
+    '"hostdev", "key": "PrivateUse1", "asked": [], '
     '"operators": [{"name": "aten::cumsum", "placement": "composite", "owner": ""}, {"name": "aten::cumsum.out", '
-    '"placement": "%s", "owner": ""}, {"name": "aten::fft_fftshift", "placement": "%s", "owner": ""}], "unknown": [], '
+    '"placement": "%s", "owner": ""}, {"name": "aten::fft_fftshift", "placement": "%s", "owner": ""}], '
     '"seconds": 0.9}\n'
 )
 """In the form of the child."""
@@ -31,6 +32,7 @@ HEAD = (
     "operators/missing-kernel",
     severity="warning",
     about="device",
+    applies=unaccelerated,
     needs=(OperatorTable,),
     uses=(EngineStep, Operator),
     words={

@@ -1,4 +1,5 @@
-"""The operators that steps of an engine reach on the accelerator, and do not run there, by the dispatcher's table.
+"""The operators that steps of an engine reach, or that were asked about, and that do not run on the accelerator by the
+dispatcher's table.
 
 From what a step calls the way leads down through operators that torch makes of others, and ends where the backend has
 a kernel: a backend that brings its own `sort` needs none of those that torch's `sort` is made of.
@@ -21,18 +22,19 @@ def needed(facts: Facts) -> Iterator[Fact]:
     for table in facts.all(OperatorTable):
         own, away = frozenset((*table.native, *table.python)), _away(table)
         reached = {step: _reached(rows, step, own) for step in steps}
-        for name in (name for name in away if name in rows):
+        for name, placement in away.items():
             users = [step for step in steps if name in reached[step]]
-            if users and not (away[name] == "missing" and rows[name].calls):
+            made = placement == "missing" and name in rows and rows[name].calls
+            if name in table.asked or (users and not made):
                 yield Operator(
                     origin=table.origin,
                     name=name,
                     device=table.device,
                     detector="static",
-                    placement=away[name],
+                    placement=placement,
                     owner=table.owners.get(name, ""),
                     steps=tuple(users),
-                    shape=rows[name].shape,
+                    shape=rows[name].shape if name in rows else "",
                 )
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from diag.api import (
     Answer,
     BackendFallback,
+    EngineOperator,
     Evidence,
     Facts,
     FallbackNotice,
@@ -102,22 +103,6 @@ STARTED = """\
 INFO 04-14 06:01:12 [gpu_model_runner.py:1258] Starting to load model /data/DeepSeek-R1-Distill-Qwen-1.5B...
 """
 
-SAMPLING = frozenset(
-    (
-        *("exponential_", "multinomial", "uniform_", "sort", "topk", "cumsum", "gather", "scatter", "scatter_"),
-        *("scatter_add", "scatter_add_", "masked_fill", "masked_fill_", "where", "argmax", "softmax", "_softmax"),
-        *("log_softmax", "_log_softmax", "index_put_", "_index_put_impl_", "repeat_interleave", "bitwise_or", "max"),
-        *("div", "div_", "mul_", "sub_", "reciprocal", "clamp", "log", "isnan", "any", "sum", "ge", "le", "lt", "gt"),
-    )
-)
-"""What the samplers and logits processors of vLLM and SGLang call in each step, without overloads."""
-DECODING = frozenset(
-    (
-        *("mm", "bmm", "addmm", "embedding", "index_select", "rsqrt", "silu", "cat", "mean", "pow", "neg", "mul"),
-        *("add", "add_", "copy_", "index", "sin", "cos"),
-    )
-)
-"""What a step of a decoder calls beside its attention kernel, likewise."""
 SHOWN = 6
 XPU_SOURCE = "https://github.com/intel/torch-xpu-ops/blob/ab84f925a234/src/ATen/native/xpu/XPUFallback.cpp"
 
@@ -127,7 +112,7 @@ XPU_SOURCE = "https://github.com/intel/torch-xpu-ops/blob/ab84f925a234/src/ATen/
     severity="warning",
     about="torch",
     needs=(),
-    uses=(BackendFallback, FallbackNotice, Text),
+    uses=(BackendFallback, EngineOperator, FallbackNotice, Text),
     words={
         "en": {
             "title": "An operator runs on the CPU, since the accelerator's backend has none for it",
@@ -249,18 +234,19 @@ XPU_SOURCE = "https://github.com/intel/torch-xpu-ops/blob/ab84f925a234/src/ATen/
 def operator_on_cpu(facts: Facts) -> Iterator[Answer]:
     """One finding for each backend that says so."""
     rows = {one.backend: one for one in facts.all(BackendFallback)}
+    engines = {_base(one.operator) for one in facts.all(EngineOperator)}
     told: dict[str, list[FallbackNotice]] = {}
     for notice in facts.all(FallbackNotice):
         told.setdefault(notice.backend, []).append(notice)
     for backend, notices in told.items():
-        yield _finding(notices, rows.get(backend))
+        yield _finding(notices, rows.get(backend), engines)
     if not told and not any("engine-log" in one.kinds for one in facts.all(Text)):
         yield Undecided(reason="no log of a program that uses torch was read")
 
 
-def _finding(notices: list[FallbackNotice], row: BackendFallback | None) -> Finding:
+def _finding(notices: list[FallbackNotice], row: BackendFallback | None, engines: set[str]) -> Finding:
     named = [one.operator for one in notices if one.operator]
-    stepped = [name for name in named if _base(name) in SAMPLING | DECODING]
+    stepped = [name for name in named if _base(name) in engines]
     named = [*stepped, *(name for name in named if name not in stepped)]
     values = {
         "backend": notices[0].backend,

@@ -14,6 +14,7 @@ from diag.estimate.isolation import Known, bases, inside
 from diag.estimate.isolation import measured as measured_pairs
 from diag.facts import *  # noqa: F403
 from diag.facts.parts import Part, asked_words, parts_named
+from diag.facts.placement import bounding, governing, listed, titles, unaccelerated
 from diag.facts.words import WORD
 from diag.finding import Evidence, Finding, Fits, Remedy, Undecided
 from diag.probe import Deduction, Probe, Recognise, Request, deduction, probe, program
@@ -52,6 +53,7 @@ __all__ = [
     "asked_words",
     "at_least",
     "bases",
+    "bounding",
     "by_torch",
     "canonical",
     "check",
@@ -60,8 +62,10 @@ __all__ = [
     "deduction",
     "dense_weights",
     "expression",
+    "governing",
     "inside",
     "judged",
+    "listed",
     "local",
     "measured_pairs",
     "minor",
@@ -77,6 +81,8 @@ __all__ = [
     "share",
     "spelled",
     "step",
+    "titles",
+    "unaccelerated",
     "within",
 ]
 __all__ += facts.__all__

@@ -137,11 +137,12 @@ def device(device: Device, output: Output, content: Content, bounds: Bounds) -> 
 @app.command()
 @grouped(operators=Operators, output=Output, content=Content, bounds=Bounds)
 def ops(operators: Operators, output: Output, content: Content, bounds: Bounds) -> int:
-    """Find operators of torch that run on the CPU instead of the accelerator, and the steps of engines that need them.
+    """Find operators of torch that run on the CPU instead of the accelerator, and what they cost engines.
 
-    Reads the table of torch's dispatcher, which is done in seconds and executes nothing: what is registered to go to
-    the CPU is found, what a kernel does by itself is not. --import MODULE loads a plug-in that torch does not load by
-    itself. Exit code: 4 where there is no accelerator.
+    Three detectors in processes of their own: the table of torch's dispatcher, which executes nothing; the steps of a
+    sampler and a decoder under torch's profiler, which sees tensors go to the host; and how the launch of the operators
+    that took longest grows with their tensors, which also sees what passes by torch. --import MODULE loads a plug-in
+    that torch does not load by itself. Exit code: 4 where there is no accelerator.
     """
     from diag.cli import ops as command
 

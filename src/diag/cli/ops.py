@@ -17,7 +17,10 @@ from diag.sources import LiveHost
 COSTS: tuple[Cost, ...] = ("passive", "active")
 """What it costs to look at what explains a finding, and to ask torch."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
-PROBES = ("operators/static",)
+OPERATOR = re.compile(r"(?:\w{1,60}::)?\w{1,100}(?:\.\w{1,60})?")
+PROBES = ("operators/detectors",)
+LONGEST, SPARE = 240.0, 0.35
+"""Seconds that each of the detectors that execute may take, and the share of a bound on the whole that is theirs."""
 
 
 def run(asked: Operators, *, output: Output, content: Content, bounds: Bounds) -> int:
@@ -26,9 +29,23 @@ def run(asked: Operators, *, output: Output, content: Content, bounds: Bounds) -
 
     if not NAME.fullmatch(asked.device):
         raise DiagError(f"--device {asked.device!r}: it is not a name such as cuda, npu or xpu")
-    request = json.encode({"device": asked.device, "imports": asked.imports}).decode()
+    operators = [one.strip() for names in asked.only for one in names.split(",")]
+    if strange := [one for one in operators if not OPERATOR.fullmatch(one)]:
+        raise DiagError(f"--only {strange[0]!r}: it is no operator such as aten::exponential_ or aten::sort.values")
+    request = {
+        "how": ["static", "dynamic", "timing"],
+        "device": asked.device,
+        "imports": asked.imports,
+        "operators": operators,
+        "parts": [] if asked.part == "all" else [asked.part],
+        "batch": asked.batch,
+        "vocabulary": asked.vocabulary,
+        "budget": asked.budget,
+        "patience": 60,
+        "limit": min(LONGEST, bounds.timeout * SPARE) if bounds.timeout else LONGEST,
+    }
     python, deadline = target_python(asked.python), deadline_of(bounds)
-    arguments = dict.fromkeys(PROBES, (request,))
+    arguments = dict.fromkeys(PROBES, (json.encode(request).decode(),))
     host = LiveHost(python, sys.executable, COSTS, deadline, now, arguments=arguments, measures=PROBES)
     question = examine.Question(command=examine.OPS, opened=(host,))
     return examine.run(question, output=output, content=content, bounds=bounds, live=Live())

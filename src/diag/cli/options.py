@@ -133,9 +133,14 @@ class Device(Struct, frozen=True, kw_only=True):
 
 
 class Operators(Struct, frozen=True, kw_only=True):
-    """Of which device the operators are looked at; see the help of `diag ops`."""
+    """Of which device the operators are looked at, and which; see the help of `diag ops`."""
 
     device: str
+    part: str
+    only: tuple[str, ...]
+    batch: int
+    vocabulary: int
+    budget: float
     imports: tuple[str, ...]
     python: str | None
 
@@ -324,6 +329,39 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
     Operators: (
         click.option(
             "--device", default="auto", show_default=True, callback=told, help="As torch calls it: cuda, xpu, npu."
+        ),
+        click.option(
+            "--set",
+            "part",
+            type=click.Choice(["sampler", "decode", "all"]),
+            default="all",
+            show_default=True,
+            help="The steps of engines that are run.",
+        ),
+        click.option(
+            "--only",
+            multiple=True,
+            callback=told,
+            metavar="OPERATOR,…",
+            help="These by themselves: sort, or one overload: aten::sort.values_stable (repeatable).",
+        ),
+        click.option(
+            "--batch", type=click.IntRange(1, 65536), default=256, show_default=True, help="Requests of a step."
+        ),
+        click.option(
+            "--vocabulary",
+            type=click.IntRange(16, 2**20),
+            default=152_064,
+            show_default=True,
+            help="Entries of each request's logits.",
+        ),
+        click.option(
+            "--budget",
+            type=float,
+            callback=bound,
+            default=10.0,
+            show_default=True,
+            help="Seconds of timing, of all steps and of all launches.",
         ),
         IMPORTS,
         PYTHON,

@@ -24,7 +24,8 @@ from diag.facts import (
     Facts,
     HostLink,
     MatrixProduct,
-    OperatorTable,
+    Operator,
+    OperatorScan,
     Python,
     RankTiming,
     Reading,
@@ -49,7 +50,7 @@ BUS = ("pci", "node")
 MEASURED: Mapping[str, tuple[tuple[type[Fact], ...], str]] = {
     "collectives/": ((Collective,), "not measured"),
     "device/": ((DeviceMemory, HostLink, MatrixProduct), "not tested"),
-    "operators/": ((OperatorTable,), "not looked at"),
+    "operators/": ((OperatorScan,), "not looked at"),
 }
 """Of what a command measures: the facts that tell it, and the words where none does."""
 Words = Mapping[str, str]
@@ -109,6 +110,10 @@ def unmeasured(examination: Examination, checks: Mapping[str, Check], subject: s
         troubles = [one.reason for one in facts.all(CollectiveTrouble)]
         why = "; ".join(troubles or untold) or "?"
         reasons.append(words[said].format(why=f"{why} {words['no torch']}" if NO_TORCH in why else why))
+    if scans := facts.all(OperatorScan):
+        failed = [one for one in facts.all(Unavailable) if Operator.__name__ in one.tells]
+        reasons += [words["detector failed"].format(what=one.what, why=one.reason) for one in failed]
+        reasons += [words["steps left"].format(count=one.left) for one in scans if one.left]
     for result in examination.results:
         if result.status == "skip" and result.reason and CollectiveEarlier in checks[result.check].needs:
             reasons += [result.reason] if facts.first(CollectiveEarlier) and facts.first(Collective) else []

@@ -108,7 +108,15 @@ from diag.facts.models import (
     runs_on,
 )
 from diag.facts.naming import device_name, device_names
-from diag.facts.operators import Detector, Operator, OperatorStep, OperatorTable, Placement
+from diag.facts.operators import (
+    Detector,
+    Operator,
+    OperatorDeath,
+    OperatorScan,
+    OperatorStep,
+    OperatorTable,
+    Placement,
+)
 from diag.facts.process import CommandEnd, CommandStall, GroupKills, ProcessState, PythonStack
 from diag.facts.reference import (
     EngineFlag,
@@ -221,6 +229,8 @@ __all__ = [
     "NetworkPort",
     "NumaNode",
     "Operator",
+    "OperatorDeath",
+    "OperatorScan",
     "OperatorStep",
     "OperatorTable",
     "Origin",

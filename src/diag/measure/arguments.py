@@ -48,6 +48,8 @@ VALUES: dict[str, Any] = {
 }
 VALUES |= {"lambd": 1.5, "mean": 0.0, "std": 1.0, "p": 0.5, "diagonal": 0, "dim0": 0, "dim1": 1, "n": 1, "beta": 1.0}
 """What arguments get by their names, whatever operator they are of."""
+NEEDED = {"clamp": ("min",), "clip": ("min",)}
+"""Arguments with a default without which a call is refused."""
 INDICES = ("index", "indices")
 TRUTHS = ("mask", "condition")
 
@@ -139,6 +141,7 @@ def given(torch: Any, op: Any, trial: Trial) -> tuple[list[Any], dict[str, Any]]
     places: list[Any] = []
     names: dict[str, Any] = {}
     outputs, tensors = iter((*trial.outputs, *trial.outputs[-1:] * 8)), 0
+    needed = NEEDED.get(op._schema.name.rpartition("::")[2].rstrip("_"), ())
     for one in op._schema.arguments:
         kind = str(one.type)
         if one.is_out:
@@ -146,7 +149,7 @@ def given(torch: Any, op: Any, trial: Trial) -> tuple[list[Any], dict[str, Any]]
         elif one.name == "generator":
             if trial.seeded:
                 names[one.name] = torch.Generator(device=trial.device).manual_seed(1)
-        elif not one.has_default_value():
+        elif not one.has_default_value() or one.name in needed:
             value = argument(torch, op, one.name, kind, (tensors, trial))
             tensors += kind == "Tensor"
             names.update({one.name: value}) if one.kwarg_only else places.append(value)

@@ -1,9 +1,12 @@
 """Where operators of torch run: on their device, or silently on the CPU.
 
-`operators.py REQUEST` prints `diag/operators/1`. `how` is the detector: `static` reads the dispatcher's own table and
-executes nothing, `dynamic` runs the steps of an engine under the profiler (`replay.py`), `timing` looks at how the
-launch of an operator grows with its tensors (`launches.py`). Each is a process of its own: what kills one leaves the
-answers of the others.
+`operators.py REQUEST` prints a document `diag/operators/1` for each detector in `how`, a line each, as soon as it has
+one: `static` reads the dispatcher's own table and executes nothing, `dynamic` runs the steps of an engine under the
+profiler (`replay.py`), `timing` looks at how the launch of an operator grows with its tensors (`launches.py`). What
+executes does so in forks: what kills one of them leaves the answers of the others.
+
+Where no operators are named `static` looks at all of ATen, `timing` at those that `dynamic` found to take longest on
+the host and could not accuse of anything.
 
 The table shows who is registered, not what that does: a kernel that copies to the CPU by itself is `native` here.
 """
@@ -25,8 +28,12 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.pop(0)
 
-DEFAULTS = {"how": "static", "device": "auto", "imports": [], "operators": [], "steps": [], "budget": 6.0}
-"""The request: the detector, the device as torch names it, modules to import, operators, steps, seconds."""
+DEFAULTS = {"how": ["static"], "device": "auto", "imports": [], "operators": [], "heaviest": 15, "memory": 0}
+"""The request: the detectors in their order, the device as torch names it, modules to import, operators, how many are
+timed where none are named, and bytes that a fork may hold on the host, half of what is available where it is 0. What
+else stands in it is a detector's own."""
+MEMORY = 3 * 2**30
+"""Those bytes where nothing tells what is available."""
 BLOCKING = "_LAUNCH_BLOCKING"
 """How the names of variables end that make each launch wait for its end."""
 PATIENCE = 60.0
@@ -44,7 +51,8 @@ UNKNOWN = ("/dev/null", ".py")
 def main() -> None:
     """Print the document."""
     request = {**DEFAULTS, **{name: value for one in sys.argv[1:] for name, value in json.loads(one).items()}}
-    document: dict[str, Any] = {"schema": "diag/operators/1", "how": request["how"]}
+    request["memory"] = request["memory"] or available() // 2 or MEMORY
+    about: dict[str, Any] = {"schema": "diag/operators/1", "detectors": request["how"]}
     warnings.simplefilter("ignore")
     try:
         import torch
@@ -52,12 +60,49 @@ def main() -> None:
         for name in request["imports"]:
             importlib.import_module(name)
         device = request["device"] if request["device"] != "auto" else found(torch)
-        document |= {"torch": torch.__version__, "device": device}
-        if device:
-            document |= DETECTORS[request["how"]](torch, {**request, "device": device})
+        about |= {"torch": torch.__version__, "device": device}
+        request = {**request, "device": device, **named(torch, request["operators"])}
+        about |= {"unknown": request["unknown"]} if request["unknown"] else {}
     except Exception as error:
-        document["error"] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:1000]
-    print(json.dumps(document))
+        print(json.dumps({**about, "how": "", "error": said(error)}), flush=True)
+        return
+    told: dict[str, dict[str, Any]] = {}
+    for how in request["how"] if device else [""]:
+        try:
+            told[how] = DETECTORS[how](torch, {**request, "told": told}) if how else {}
+        except Exception as error:
+            told[how] = {"error": said(error)}
+        print(json.dumps({**about, "how": how, **told[how]}), flush=True)
+
+
+def available() -> int:
+    """Bytes of the host's memory that programs can still get; 0 where nothing tells."""
+    try:
+        with open("/proc/meminfo") as told:
+            sizes = dict(line.split()[:2] for line in told)
+    except (OSError, ValueError):
+        return 0
+    return 1024 * int(sizes.get("MemAvailable:", 0))
+
+
+def said(error: Exception) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:1000]
+
+
+def named(torch: Any, wanted: Iterable[str]) -> dict[str, list[str]]:
+    """The overloads that names stand for, and the names that this torch lacks.
+
+    `aten::sort.values_stable` and `aten::sort` are one each, `sort` is all of that operator.
+    """
+    known = sorted(torch._C._dispatch_get_all_op_names())
+    found, unknown = list[str](), list[str]()
+    for name in wanted:
+        full = name if "::" in name else f"aten::{name}"
+        of = [one for one in known if one == full or (full is not name and one.startswith(f"{full}."))]
+        found += of
+        unknown += [] if of else [full]
+    return {"operators": list(dict.fromkeys(found)), "unknown": unknown}
 
 
 def found(torch: Any) -> str:
@@ -75,12 +120,10 @@ def found(torch: Any) -> str:
 def static(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Who is registered for each operator on a device; those of ATen where none are named."""
     start, dispatcher = time.perf_counter(), torch._C
-    key = dispatch_key(torch, request["device"])
-    known = set(dispatcher._dispatch_get_all_op_names())
+    key, known = dispatch_key(torch, request["device"]), dispatcher._dispatch_get_all_op_names()
     wanted = request["operators"] or sorted(name for name in known if name.startswith("aten::"))
-    found = list(placements(dispatcher, key, [name for name in wanted if name in known]))
-    unknown = [name for name in wanted if name not in known]
-    return {"key": key, "operators": found, "unknown": unknown, "seconds": round(time.perf_counter() - start, 3)}
+    told = {"key": key, "asked": request["operators"], "operators": list(placements(dispatcher, key, wanted))}
+    return {**told, "seconds": round(time.perf_counter() - start, 3)}
 
 
 def dispatch_key(torch: Any, device: str) -> str:
@@ -158,8 +201,26 @@ def timing(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Whose launch grows with its tensors."""
     if held := [name for name, value in os.environ.items() if name.endswith(BLOCKING) and value not in ("", "0")]:
         raise RuntimeError(f"{held[0]} is set: each launch waits for its end, and nothing is learnt from its time")
-    told: dict[str, Any] = sibling("launches.py")["timed"](torch, request)
+    operators = request["operators"] or list(heaviest(torch, request))
+    told: dict[str, Any] = sibling("launches.py")["timed"](torch, {**request, "operators": operators})
     return told
+
+
+def heaviest(torch: Any, request: dict[str, Any]) -> Iterator[str]:
+    """The operators of steps that took the host longest although nothing was seen of copies, by overload.
+
+    A torch that cannot tell the overload has run one of those that the device has kernels for.
+    """
+    told = request["told"]
+    native = {one["name"] for one in told.get("static", {}).get("operators", ()) if one["placement"] == "native"}
+    seen = [one for one in told.get("dynamic", {}).get("operators", ()) if one["placement"] == "native"]
+    for one in sorted(seen, key=lambda one: -one["microseconds"] / one["calls"])[: request["heaviest"]]:
+        full = f"{one['name']}.{one['overload']}".rstrip(".")
+        yield from (
+            [full]
+            if one["overload"] or full in native
+            else (name for name in native if name.partition(".")[0] == one["name"])
+        )
 
 
 def guarded(ask: Callable[[], Any], otherwise: Any) -> Any:

@@ -1,8 +1,9 @@
 """What engines do step by step, run on a device under torch's profiler: which operators of it go over the CPU.
 
-Each step runs once with the profiler, which draws the tree that `tree.py` reads, and some times without, for the
-seconds that it takes to its end. What is printed meanwhile, and each warning, which torch is told to repeat, stands
-with the step: some backends say there what they hand to the CPU. Operators that no step has are called by themselves.
+Each step runs once to build what it needs, once with the profiler, which draws the tree that `tree.py` reads, and some
+times without, for the seconds that it takes to its end. What is printed meanwhile, and each warning, which torch is
+told to repeat, stands with the step: some backends say there what they hand to the CPU. Operators that no step has are
+called by themselves.
 
 A step that raises is an answer: a backend may refuse to draw with a request's own generator. The microseconds of an
 operator contain what the device had to do before it.
@@ -55,9 +56,11 @@ def replayed(torch: Any, request: dict[str, Any]) -> dict[str, Any]:
     rows = []
     for name, answer in told:
         kind, _, which = name.partition(" ")
+        host = dict[str, int]()
         for one in answer.pop("operators", []):
             merged(operators, one, which if kind == "step" else "")
-        rows.append({kind: which, **answer})
+            host[f"{one['name']}.{one['overload']}".rstrip(".")] = one["microseconds"]
+        rows.append({kind: which, **answer, "host": host})
     found = sorted(operators.values(), key=lambda one: (one["placement"] == "native", -one["microseconds"]))
     return {"operators": found, "steps": rows, "seconds": round(time.perf_counter() - start, 2)}
 
@@ -83,7 +86,7 @@ def merged(operators: dict[tuple[str, str], dict[str, Any]], one: dict[str, Any]
     if one.get("bytes_down", 0) + one.get("bytes_up", 0) > row["bytes_down"] + row["bytes_up"]:
         row.update({name: one[name] for name in ("shape", "dtype", "elements", "evidence") if name in one})
     row["placement"] = max(row["placement"], one["placement"], key=ranks.index)
-    for name in ("calls", "copying", "bytes_down", "bytes_up", "microseconds"):
+    for name in TREE["NUMBERS"]:
         row[name] += one[name]
     if step:
         row["steps"].append(step)
@@ -143,7 +146,8 @@ def one(torch: Any, name: str, where: tuple[str, Any, int], share: float) -> dic
 
 
 def seen(torch: Any, device: str, call: Callable[[], Any], seconds: float) -> dict[str, Any]:
-    """What a call did under the profiler, and how long it takes without."""
+    """What a call did under the profiler, and how long it takes without; the first one may build its kernels."""
+    guarded(partial(timed, torch, device, call), None)
     run = profiled(torch, device, call)
     composite = partial(made_of_others, torch, dispatch_key(torch, device))
     told = TREE["judged"](run.tree, torch.device(device).type, composite)
@@ -155,10 +159,9 @@ def seen(torch: Any, device: str, call: Callable[[], Any], seconds: float) -> di
     end = time.monotonic() + seconds
     while seconds and len(taken) < RUNS and (not taken or time.monotonic() < end):
         taken.append(timed(torch, device, call))
-    copying = sum(one["microseconds"] for one in told["operators"]) / 1e6
     if taken:
         told |= {"seconds": round(statistics.median(taken), 6), "runs": len(taken)}
-    return {**told, "profiled_seconds": round(run.seconds, 6), "share": round(min(1.0, copying / run.seconds), 3)}
+    return {**told, "profiled_seconds": round(run.seconds, 6)}
 
 
 def timed(torch: Any, device: str, call: Callable[[], Any]) -> float:

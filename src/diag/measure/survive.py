@@ -23,6 +23,9 @@ DEATHS = 8
 """Forks that may die before the rest is left undone."""
 LOOK = 0.02
 """Seconds between two looks at a fork's memory."""
+PROFILER = "USDT:"
+"""How lines begin that torch's own profiler prints."""
+FIRST = "the first use of the device"
 LINES, LENGTH = 20, 300
 """Of what was printed: lines, and characters of each."""
 FORKS = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "device.py"))
@@ -48,7 +51,7 @@ class Printed:
         sys.stderr.flush()
         piece = os.pread(self.file, LENGTH * LINES * 4, self.read)
         self.read = os.fstat(self.file).st_size
-        return brief(piece.decode(errors="replace").splitlines())
+        return brief(line for line in piece.decode(errors="replace").splitlines() if not line.startswith(PROFILER))
 
 
 class Death(NamedTuple):
@@ -79,7 +82,8 @@ def outlived(
             left.remove(death.at)
             yield death.at, {"error": death.error, "printed": death.printed, "died": True}
         elif death.error and len(left) == before:
-            yield from ((name, {"error": death.error, "printed": death.printed}) for name in left)
+            yield left[0], {"at": FIRST, "error": death.error, "printed": death.printed, "died": True}
+            yield from ((name, {"error": f"not run: {FIRST}: {death.error}"}) for name in left[1:])
             return
         deaths += 1
 

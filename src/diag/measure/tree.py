@@ -156,10 +156,12 @@ def judged(roots: Iterable[Call], device: str, composite: Callable[[str, str], b
 
 def blank(name: str, overload: str) -> dict[str, Any]:
     """An operator of which nothing was seen yet."""
-    numbers = dict.fromkeys(("calls", "copying", "bytes_down", "bytes_up", "microseconds"), 0)
+    numbers = dict.fromkeys(NUMBERS, 0)
     return {"name": name, "overload": overload, "placement": "native", **numbers}
 
 
+NUMBERS = ("calls", "copying", "bytes_down", "bytes_up", "microseconds")
+"""What is summed over calls: all of them, those that copied, what these moved, and what all took of the host."""
 RANKS = ("native", "composite", "reads", "copies")
 
 
@@ -169,11 +171,11 @@ def added(row: dict[str, Any], seen: Seen, device: str, made: bool) -> None:
     placement = "copies" if evidence else "composite" if made else "reads" if seen.down else "native"
     row["placement"] = max(row["placement"], placement, key=RANKS.index)
     row["calls"] += 1
+    row["microseconds"] += seen.call.nanoseconds // 1000
     if evidence:
         row["copying"] += 1
         row["bytes_down"] += weight(seen.down)
         row["bytes_up"] += weight(seen.up)
-        row["microseconds"] += seen.call.nanoseconds // 1000
         row["evidence"] = sorted({*row.get("evidence", ()), *evidence})
         own = max((one for one in seen.call.tensors if one.device == device), key=lambda one: one.elements)
         row["dtype"] = own.dtype

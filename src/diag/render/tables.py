@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from diag.render import collectives, decode, devices, pairs
+from diag.render import collectives, decode, devices, operators, pairs
 from diag.report import Report
 
 
@@ -17,4 +17,5 @@ def tables(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     yield from pairs.ranks(report, words)
     yield from pairs.blameless(report, words)
     yield from devices.table(report, words)
+    yield from operators.table(report, words)
     yield from decode.decoded(report, words)
