@@ -141,6 +141,7 @@ class Operators(Struct, frozen=True, kw_only=True):
     batch: int
     vocabulary: int
     budget: float
+    hot_fix: Path | None
     imports: tuple[str, ...]
     python: str | None
 
@@ -362,6 +363,12 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
             default=10.0,
             show_default=True,
             help="Seconds of timing, of all steps and of all launches.",
+        ),
+        click.option(
+            "--hot-fix",
+            callback=place,
+            metavar="DIR",
+            help="Look at nothing: write a kernel of exponential_ for the device there, for servers to load.",
         ),
         IMPORTS,
         PYTHON,
