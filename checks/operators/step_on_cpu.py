@@ -118,6 +118,17 @@ $ xpu-smi
             source="https://github.com/baidu/vLLM-Kunlun/pull/3",
         ),
         Remedy(
+            key="hot-fix",
+            title={
+                "en": "Until the maker has a kernel: draw on the device by uniform_, log_ and neg_ (test it first)",
+                "zh": "在厂商提供内核之前：用 uniform_、log_、neg_ 在设备上采样（先运行其检验）",
+            },
+            commands=("diag ops --hot-fix exponential",),
+            safety="manual",
+            verify="PYTHONPATH=exponential diag ops --device {device} --import PLUGIN --import exponential_on_device",
+            source="https://docs.pytorch.org/docs/stable/library.html",
+        ),
+        Remedy(
             key="upgrade",
             title={
                 "en": "Take a release of the maker's torch that has kernels for them",
@@ -160,9 +171,10 @@ def step_on_cpu(facts: Facts) -> Iterator[Answer]:
             row, slow = governing(facts, device), [one.step.step for one in others]
             step = {language: titles(facts, [worst.step.step], language) for language in ("en", "zh")}
             more = {language: titles(facts, slow, language, step[language]) for language in ("en", "zh")}
-            remedies = ["upgrade", *(["forbid"] if row and row.forbid else [])]
-            if row and row.vendor == "kunlun" and "aten::exponential_" in names:
-                remedies.insert(0, "fast-random-sample")
+            draws = "aten::exponential_" in names
+            kunlun = draws and row and row.vendor == "kunlun"
+            forbids = row and row.forbid
+            told = {"fast-random-sample": kunlun, "hot-fix": draws, "upgrade": True, "forbid": forbids}
             yield Finding(
                 subject=device,
                 values={
@@ -180,7 +192,7 @@ def step_on_cpu(facts: Facts) -> Iterator[Answer]:
                     "forbid": row.forbid if row else "",
                 },
                 evidence=tuple(map(Evidence.of, [worst.step, *(seen[one] for one in names if one in seen)][:SHOWN])),
-                remedies=tuple(remedies),
+                remedies=tuple(key for key, fits in told.items() if fits),
             )
 
 

@@ -24,6 +24,9 @@ FRAMES = 12
 WORDS = 300
 """Characters of a command line."""
 TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
+COMMON = (*TERMINALS, "/dev/null", "/dev/zero", "/dev/shm/", "/dev/random", "/dev/urandom", "/dev/ptmx")
+"""Files below `/dev` that any process may have open."""
+TORCH = "/libtorch_cpu."
 READ = {"x86_64": "0", "aarch64": "63"}
 """The number of the system call that reads."""
 TTY_WAITS = ("n_tty_read", "wait_woken", "tty_read")
@@ -59,6 +62,27 @@ def family(root: int) -> list[int]:
     for one in found:
         found += children.get(one, ())
     return found
+
+
+def holding(pids: Iterable[int]) -> str:
+    """Each process in a line: its threads, device files that it has open, and whether torch's library is mapped."""
+    return "".join(_held(pid) for pid in list(pids)[:MOST])
+
+
+def _held(pid: int) -> str:
+    task = _task(f"/proc/{pid}/stat")
+    if not task:
+        return ""
+    files = set()
+    with suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                files.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    devices = sorted(one for one in files if one.startswith("/dev/") and not one.startswith(COMMON))
+    torch = TORCH in _text(f"/proc/{pid}/maps")
+    threads = " ".join(map(str, sorted(_tasks(pid))))
+    held = f"{' '.join(devices) or 'no device'}{'; torch' if torch else ''}"
+    return f"process {pid} ({task.name}) holds {held}; threads {threads}\n"
 
 
 def parent(pid: int) -> int:

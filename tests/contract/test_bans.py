@@ -16,7 +16,7 @@ from .loaded import REPO
 
 VENDORS = re.compile(r"(?<![a-z])(nvidia|amd(gpu)?|hygon|kunlun|ascend|vllm|sglang)(?![a-z0-9])", re.IGNORECASE)
 CORE = sorted((REPO / "src/diag").rglob("*.py"))
-PLUGINS = sorted(path for path in (REPO / "checks").rglob("*.py") if not path.name.startswith("_"))
+PLUGINS = sorted(path for path in (REPO / "checks").rglob("*.py") if "/_" not in path.as_posix())
 QUIET = [path for path in CORE if path.relative_to(REPO / "src/diag").parts[0] not in ("cli", "measure")]
 ENDS = {"exit", "quit", "print", "breakpoint", "input"}
 STREAMS = {"sys.exit", "sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__", "os._exit", "os.abort"}

@@ -28,9 +28,8 @@ from diag.cli.options import (
     Output,
     Told,
     grouped,
-    place,
-    told,
 )
+from diag.cli.values import place, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,8 +25,12 @@ LONGEST, SPARE = 240.0, 0.35
 
 def run(asked: Operators, *, output: Output, content: Content, bounds: Bounds) -> int:
     """Look and report."""
-    from diag.cli import examine
+    from diag.cli import examine, hot_fix, process
 
+    if asked.hot_fix:
+        return hot_fix.run(asked.hot_fix)
+    if asked.pid:
+        return process.run(asked.pid, output=output, content=content, bounds=bounds)
     if not NAME.fullmatch(asked.device):
         raise DiagError(f"--device {asked.device!r}: it is not a name such as cuda, npu or xpu")
     operators = [one.strip() for names in asked.only for one in names.split(",")]

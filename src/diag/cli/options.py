@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from msgspec import Struct
 
+from diag.cli.values import bound, number, place, told
 from diag.finding import LANGUAGES, FailOn
 
 Command = Callable[..., int]
@@ -19,36 +20,7 @@ SIZES = "1KiB:64MiB:4"
 """Sizes that are measured where neither others nor a model is given."""
 BATCHES = "1,4,16,64,256"
 """Tokens in the decode steps of a model of which no others are asked for."""
-LONGEST = 1e7
-"""Seconds of the longest bound, which an alarm can still be set to."""
 C = TypeVar("C", bound=Command)
-
-
-def told(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """The value of an option or argument; an empty one is a mistake, most often an unset variable."""
-    if "" in (value if isinstance(value, tuple) else (value,)):
-        raise click.BadParameter("it is empty", context, option)
-    return value
-
-
-def place(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """The same for the names of files and folders, as paths; None where there is none."""
-    told(context, option, value)
-    return tuple(map(Path, value)) if isinstance(value, tuple) else value and Path(value)
-
-
-def bound(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """A number of seconds that is one."""
-    if value is not None and not 0.1 <= value <= LONGEST:
-        raise click.BadParameter(f"{value} is not between 0.1 and {LONGEST:.0f}", context, option)
-    return value
-
-
-def number(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """A number that is one."""
-    if value is not None and value != value:
-        raise click.BadParameter(f"{value} is no number", context, option)
-    return value
 
 
 class Output(Struct, frozen=True, kw_only=True):
@@ -141,6 +113,8 @@ class Operators(Struct, frozen=True, kw_only=True):
     batch: int
     vocabulary: int
     budget: float
+    hot_fix: Path | None
+    pid: int | None
     imports: tuple[str, ...]
     python: str | None
 
@@ -362,6 +336,17 @@ OPTIONS: dict[type[Struct], tuple[Callable[[Any], Any], ...]] = {
             default=10.0,
             show_default=True,
             help="Seconds of timing, of all steps and of all launches.",
+        ),
+        click.option(
+            "--pid",
+            type=click.IntRange(1, 2**22),
+            help="Run nothing: look at this server and its workers for some seconds (perf and py-spy where they are).",
+        ),
+        click.option(
+            "--hot-fix",
+            callback=place,
+            metavar="DIR",
+            help="Look at nothing: write a kernel of exponential_ for the device there, for servers to load.",
         ),
         IMPORTS,
         PYTHON,

@@ -26,6 +26,7 @@ from diag.facts import (
     MatrixProduct,
     Operator,
     OperatorScan,
+    ProcessHolds,
     Python,
     RankTiming,
     Reading,
@@ -50,7 +51,7 @@ BUS = ("pci", "node")
 MEASURED: Mapping[str, tuple[tuple[type[Fact], ...], str]] = {
     "collectives/": ((Collective,), "not measured"),
     "device/": ((DeviceMemory, HostLink, MatrixProduct), "not tested"),
-    "operators/": ((OperatorScan,), "not looked at"),
+    "operators/": ((OperatorScan, ProcessHolds), "not looked at"),
 }
 """Of what a command measures: the facts that tell it, and the words where none does."""
 Words = Mapping[str, str]
@@ -115,8 +116,10 @@ def unmeasured(examination: Examination, checks: Mapping[str, Check], subject: s
         reasons += [words["detector failed"].format(what=one.what, why=one.reason) for one in failed]
         reasons += [words["steps left"].format(count=one.left) for one in scans if one.left]
     for result in examination.results:
-        if result.status == "skip" and result.reason and CollectiveEarlier in checks[result.check].needs:
-            reasons += [result.reason] if facts.first(CollectiveEarlier) and facts.first(Collective) else []
+        needs = checks[result.check].needs if result.status == "skip" and result.reason else ()
+        compared = CollectiveEarlier in needs and facts.first(CollectiveEarlier) and facts.first(Collective)
+        looked = ProcessHolds in needs and facts.first(ProcessHolds)
+        reasons += [result.reason] if compared or looked else []
     if facts.first(RankTiming) and not facts.first(CollectiveVerdict) and not facts.first(CollectiveTrouble):
         reasons.append(words["not isolated"])
     return reasons

@@ -117,7 +117,15 @@ from diag.facts.operators import (
     OperatorTable,
     Placement,
 )
-from diag.facts.process import CommandEnd, CommandStall, GroupKills, ProcessState, PythonStack
+from diag.facts.process import (
+    CommandEnd,
+    CommandStall,
+    GroupKills,
+    HotSymbol,
+    ProcessHolds,
+    ProcessState,
+    PythonStack,
+)
 from diag.facts.reference import (
     EngineFlag,
     EngineOperator,
@@ -209,6 +217,7 @@ __all__ = [
     "Host",
     "HostLink",
     "HostName",
+    "HotSymbol",
     "How",
     "Installation",
     "KernelModule",
@@ -242,6 +251,7 @@ __all__ = [
     "Pin",
     "Placement",
     "Platform",
+    "ProcessHolds",
     "ProcessState",
     "Published",
     "Python",

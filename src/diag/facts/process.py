@@ -59,3 +59,29 @@ class PythonStack(Passing, frozen=True, kw_only=True):
     thread: str
     active: bool
     frames: tuple[str, ...]
+
+
+class ProcessHolds(Passing, frozen=True, kw_only=True):
+    """A process, the files below `/dev` that it has open (terminals and the like apart), and whether torch is in it.
+
+    `threads` are the kernel's numbers of its threads.
+    """
+
+    pid: int
+    name: str
+    devices: tuple[str, ...] = ()
+    torch: bool = False
+    threads: tuple[int, ...] = ()
+
+
+class HotSymbol(Passing, frozen=True, kw_only=True):
+    """A function in which a thread was seen computing: percent of all samples, as `perf report` has it.
+
+    `thread` is the kernel's number, which perf calls Pid.
+    """
+
+    share: float
+    object: str
+    symbol: str
+    thread: int | None = None
+    command: str = ""
