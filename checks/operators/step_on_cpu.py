@@ -39,6 +39,8 @@ from diag.api import (
 )
 
 SHOWN = 6
+SAMPLERS = {"nvidia": "flashinfer", "ascend": "ascend", "intel": "intel_xpu"}
+"""What SGLang calls its sampler for a maker's devices."""
 # In the form of the child, recorded on a backend made for such tests; steps and operators of no interest left out.
 SLOW = """\
 {"schema": "diag/operators/1", "detectors": ["dynamic"], "torch": "2.13.0+cpu", "device": "hostdev", "how": \
@@ -118,6 +120,18 @@ $ xpu-smi
             source="https://github.com/baidu/vLLM-Kunlun/pull/3",
         ),
         Remedy(
+            key="sampling-backend",
+            title={
+                "en": "SGLang: sample with a kernel made for the device",
+                "zh": "SGLang：改用该设备的专用采样内核",
+            },
+            commands=("python -m sglang.launch_server --model-path MODEL --sampling-backend {backend}",),
+            safety="disruptive",
+            verify="curl -s localhost:30000/get_server_info | grep -o '.sampling_backend.:.[a-z_]*'",
+            source="https://github.com/sgl-project/sglang/blob/001733e9b0ead27aff53e4c4494f8579ff819ee5/python/sglang"
+            "/srt/layers/sampler.py",
+        ),
+        Remedy(
             key="hot-fix",
             title={
                 "en": "Until the maker has a kernel: draw on the device by uniform_, log_ and neg_ (test it first)",
@@ -174,7 +188,17 @@ def step_on_cpu(facts: Facts) -> Iterator[Answer]:
             draws = "aten::exponential_" in names
             kunlun = draws and row and row.vendor == "kunlun"
             forbids = row and row.forbid
-            told = {"fast-random-sample": kunlun, "hot-fix": draws, "upgrade": True, "forbid": forbids}
+            makers = {maker for one in facts.all(Platform) for maker in one.present}
+            backend = next((SAMPLERS[one] for one in sorted(makers) if one in SAMPLERS), "")
+            slowed = {one.step.step for one in bounded}
+            sampled = any(one.step in slowed and "sglang" in one.engines for one in facts.all(EngineStep))
+            told = {
+                "fast-random-sample": kunlun,
+                "sampling-backend": backend and sampled,
+                "hot-fix": draws,
+                "upgrade": True,
+                "forbid": forbids,
+            }
             yield Finding(
                 subject=device,
                 values={
@@ -190,6 +214,7 @@ def step_on_cpu(facts: Facts) -> Iterator[Answer]:
                     "more.en": f"; as well: {more['en']}" if more["en"] else "",
                     "more.zh": f"；同样受限：{more['zh']}" if more["zh"] else "",
                     "forbid": row.forbid if row else "",
+                    "backend": backend,
                 },
                 evidence=tuple(map(Evidence.of, [worst.step, *(seen[one] for one in names if one in seen)][:SHOWN])),
                 remedies=tuple(key for key, fits in told.items() if fits),
