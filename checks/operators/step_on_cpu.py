@@ -26,7 +26,6 @@ from diag.api import (
     Facts,
     Finding,
     Operator,
-    OperatorScan,
     OperatorStep,
     Platform,
     Remedy,
@@ -88,8 +87,8 @@ $ xpu-smi
     severity="error",
     about="device",
     applies=unaccelerated,
-    needs=(OperatorScan,),
-    uses=(BackendFallback, EngineStep, Operator, OperatorStep, Platform),
+    needs=(OperatorStep,),
+    uses=(BackendFallback, EngineStep, Operator, Platform),
     words={
         "en": {
             "title": "An operator on the CPU bounds how many tokens are generated",
@@ -176,7 +175,7 @@ $ xpu-smi
 )
 def step_on_cpu(facts: Facts) -> Iterator[Answer]:
     """The step that is bounded most, for each kind of device."""
-    for device in dict.fromkeys(one.device for one in facts.all(OperatorScan)):
+    for device in dict.fromkeys(one.device for one in facts.all(OperatorStep)):
         if bounded := bounding(facts, device):
             worst, *others = bounded
             names = list(dict.fromkeys(name for one in bounded for name in one.operators))
