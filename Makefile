@@ -48,6 +48,8 @@ bench: $(VENV)/installed
 soak full: $(VENV)/installed
 	DIAG_EXAMPLES=10000 $(BIN)/pytest -n auto --dist worksteal -k "fuzz or interrupted or spawn or faults or probes or contract or test_run"
 	DIAG_EXAMPLES=10000 $(BIN)/pytest tests/cli/test_isolate.py
+	DIAG_EXAMPLES=10000 $(BIN)/pytest tests/backend/test_detectors.py
+	$(BIN)/python tests/backend/torches.py
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

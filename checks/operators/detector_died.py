@@ -15,7 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.api import Answer, Evidence, Facts, Finding, OperatorDeath, OperatorScan, Remedy, check, unaccelerated
+from diag.api import (
+    Answer,
+    Evidence,
+    Facts,
+    Finding,
+    OperatorDeath,
+    OperatorScan,
+    Remedy,
+    Undecided,
+    check,
+    unaccelerated,
+)
 
 # In the form of the child, recorded on a backend made for such tests; steps and operators of no interest left out.
 KILLED = """\
@@ -86,6 +97,8 @@ SOUND = """\
 )
 def detector_died(facts: Facts) -> Iterator[Answer]:
     """Each death."""
+    if {one.detector for one in facts.all(OperatorScan)} == {"static"}:
+        yield Undecided(reason="nothing was executed")
     for one in facts.all(OperatorDeath):
         yield Finding(
             subject=f"{one.device} {one.at}",

@@ -26,7 +26,6 @@ from diag.api import (
     Facts,
     Finding,
     Operator,
-    OperatorScan,
     OperatorStep,
     Platform,
     Remedy,
@@ -39,6 +38,8 @@ from diag.api import (
 )
 
 SHOWN = 6
+SAMPLERS = {"nvidia": "flashinfer", "ascend": "ascend", "intel": "intel_xpu"}
+"""What SGLang calls its sampler for a maker's devices."""
 # In the form of the child, recorded on a backend made for such tests; steps and operators of no interest left out.
 SLOW = """\
 {"schema": "diag/operators/1", "detectors": ["dynamic"], "torch": "2.13.0+cpu", "device": "hostdev", "how": \
@@ -86,8 +87,8 @@ $ xpu-smi
     severity="error",
     about="device",
     applies=unaccelerated,
-    needs=(OperatorScan,),
-    uses=(BackendFallback, EngineStep, Operator, OperatorStep, Platform),
+    needs=(OperatorStep,),
+    uses=(BackendFallback, EngineStep, Operator, Platform),
     words={
         "en": {
             "title": "An operator on the CPU bounds how many tokens are generated",
@@ -116,6 +117,18 @@ $ xpu-smi
             safety="disruptive",
             verify="diag env-check --select kunlun/",
             source="https://github.com/baidu/vLLM-Kunlun/pull/3",
+        ),
+        Remedy(
+            key="sampling-backend",
+            title={
+                "en": "SGLang: sample with a kernel made for the device",
+                "zh": "SGLang：改用该设备的专用采样内核",
+            },
+            commands=("python -m sglang.launch_server --model-path MODEL --sampling-backend {backend}",),
+            safety="disruptive",
+            verify="curl -s localhost:30000/get_server_info | grep -o '.sampling_backend.:.[a-z_]*'",
+            source="https://github.com/sgl-project/sglang/blob/001733e9b0ead27aff53e4c4494f8579ff819ee5/python/sglang"
+            "/srt/layers/sampler.py",
         ),
         Remedy(
             key="hot-fix",
@@ -162,7 +175,7 @@ $ xpu-smi
 )
 def step_on_cpu(facts: Facts) -> Iterator[Answer]:
     """The step that is bounded most, for each kind of device."""
-    for device in dict.fromkeys(one.device for one in facts.all(OperatorScan)):
+    for device in dict.fromkeys(one.device for one in facts.all(OperatorStep)):
         if bounded := bounding(facts, device):
             worst, *others = bounded
             names = list(dict.fromkeys(name for one in bounded for name in one.operators))
@@ -174,7 +187,17 @@ def step_on_cpu(facts: Facts) -> Iterator[Answer]:
             draws = "aten::exponential_" in names
             kunlun = draws and row and row.vendor == "kunlun"
             forbids = row and row.forbid
-            told = {"fast-random-sample": kunlun, "hot-fix": draws, "upgrade": True, "forbid": forbids}
+            makers = {maker for one in facts.all(Platform) for maker in one.present}
+            backend = next((SAMPLERS[one] for one in sorted(makers) if one in SAMPLERS), "")
+            slowed = {one.step.step for one in bounded}
+            sampled = any(one.step in slowed and "sglang" in one.engines for one in facts.all(EngineStep))
+            told = {
+                "fast-random-sample": kunlun,
+                "sampling-backend": backend and sampled,
+                "hot-fix": draws,
+                "upgrade": True,
+                "forbid": forbids,
+            }
             yield Finding(
                 subject=device,
                 values={
@@ -190,6 +213,7 @@ def step_on_cpu(facts: Facts) -> Iterator[Answer]:
                     "more.en": f"; as well: {more['en']}" if more["en"] else "",
                     "more.zh": f"；同样受限：{more['zh']}" if more["zh"] else "",
                     "forbid": row.forbid if row else "",
+                    "backend": backend,
                 },
                 evidence=tuple(map(Evidence.of, [worst.step, *(seen[one] for one in names if one in seen)][:SHOWN])),
                 remedies=tuple(key for key, fits in told.items() if fits),

@@ -22,7 +22,6 @@ from diag.api import (
     Facts,
     Finding,
     Operator,
-    OperatorScan,
     OperatorStep,
     Remedy,
     check,
@@ -73,8 +72,8 @@ MISSING = """\
     severity="warning",
     about="device",
     applies=unaccelerated,
-    needs=(OperatorScan,),
-    uses=(EngineStep, Operator, OperatorStep),
+    needs=(OperatorStep,),
+    uses=(EngineStep, Operator),
     words={
         "en": {
             "title": "A step of an engine raises on the accelerator",

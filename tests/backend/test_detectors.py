@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import subprocess
 import sys
 from functools import cache
@@ -19,6 +20,8 @@ import pytest
 from hostbuild import compiler
 
 HERE = Path(__file__).parent
+PYTHON = shlex.split(os.environ.get("DIAG_TEST_PYTHON", "")) or [sys.executable]
+"""The interpreter that has torch: `torches.py` names others."""
 PROGRAM = HERE.parents[1] / "src/diag/measure/operators.py"
 SEEDS = range(10) if "DIAG_EXAMPLES" in os.environ else range(1)
 SMALL = {
@@ -63,22 +66,25 @@ class Told(NamedTuple):
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
     """The device, built or found; a compiler that refuses the sources is a failure and not a reason to skip."""
-    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, timeout=60).returncode:
+    if subprocess.run(
+        [*PYTHON, "-c", "import torch"], env=environment({}), capture_output=True, timeout=120
+    ).returncode:
         pytest.skip("no torch")
     try:
         compiler()
     except LookupError as error:
         pytest.skip(str(error))
-    subprocess.run([sys.executable, HERE / "hostbuild.py"], env=environment({}), check=True, timeout=300)
+    subprocess.run([*PYTHON, str(HERE / "hostbuild.py")], env=environment({}), check=True, timeout=300)
 
 
 def environment(variables: dict[str, str]) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(HERE), "PYTHONWARNINGS": "ignore", **variables}
+    path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("DIAG_TEST_PATH"))))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", **variables}
 
 
 def asked(request: dict[str, Any], **variables: str) -> dict[str, Any]:
     """What the program prints for a request."""
-    run = [sys.executable, str(PROGRAM), json.dumps({"limit": 500, **request})]
+    run = [*PYTHON, str(PROGRAM), json.dumps({"limit": 500, **request})]
     done = subprocess.run(run, env=environment(variables), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -97,7 +103,7 @@ def detected(how: str, places: dict[str, str], **request: Any) -> dict[str, Any]
 @cache
 def switches() -> tuple[str, ...]:
     code = "import json, hostdev; print(json.dumps(sorted(hostdev.switches())))"
-    done = subprocess.run([sys.executable, "-c", code], env=environment({}), capture_output=True, text=True, check=True)
+    done = subprocess.run([*PYTHON, "-c", code], env=environment({}), capture_output=True, text=True, check=True)
     return tuple(json.loads(done.stdout))
 
 

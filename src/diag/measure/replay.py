@@ -30,8 +30,8 @@ RUNS = 5
 TENSORS = 16
 """Tensors [B, V] float32 that a step may need, inputs and copies included."""
 NAMED = re.compile(r"\baten::\w+(?:\.\w+)?")
-SURVIVE, STEPS, TREE, ARGUMENTS = (
-    runpy.run_path(os.path.join(HERE, name)) for name in ("survive.py", "steps.py", "tree.py", "arguments.py")
+SURVIVE, STEPS, TREE, ARGUMENTS, OVERLOADS = (
+    runpy.run_path(os.path.join(HERE, f"{name}.py")) for name in ("survive", "steps", "tree", "arguments", "overloads")
 )
 guarded, brief, said = SURVIVE["guarded"], SURVIVE["brief"], SURVIVE["said"]
 free_memory = SURVIVE["FORKS"]["free_memory"]
@@ -203,7 +203,9 @@ def profiled(torch: Any, device: str, call: Callable[[], Any]) -> Run:
                 sys.setprofile(None)
             seconds = time.perf_counter() - start
     lines = brief(str(one.message) for one in caught)
-    return Run(TREE["drawn"](profiler), seconds, lines, error, raised[0] if raised and error else "")
+    overload = (lambda name, given: "") if overloads_told(torch) else OVERLOADS["by_arguments"](torch)
+    tree = TREE["drawn"](profiler, overload)
+    return Run(tree, seconds, lines, error, raised[0] if raised and error else "")
 
 
 def watching(torch: Any) -> Any:

@@ -193,20 +193,21 @@ def reads(walk: Walk) -> Iterator[dict[str, Any]]:
         yield {"operator": name, "calls": count}
 
 
-def drawn(profiled: Any) -> list[Call]:
-    """The tree of a run under torch's profiler."""
-    return [one for event in profiled.kineto_results.experimental_event_tree() for one in calls(event)]
+def drawn(profiled: Any, overload: Callable[[str, Any], str]) -> list[Call]:
+    """The tree of a run under torch's profiler, and what to ask for an overload that it does not tell."""
+    return [one for event in profiled.kineto_results.experimental_event_tree() for one in calls(event, overload)]
 
 
-def calls(event: Any) -> Iterator[Call]:
+def calls(event: Any, overload: Callable[[str, Any], str]) -> Iterator[Call]:
     """An event as a call, or the calls beneath one that is no operator of torch."""
-    inner = tuple(one for child in event.children for one in calls(child))
+    inner = tuple(one for child in event.children for one in calls(child, overload))
     kind, fields = event.typed
     if kind.name != "TorchOp":
         yield from inner
         return
     tensors = tuple(one for given in fields.inputs for one in given_tensors(given))
-    yield Call(event.name, getattr(event, "overload_name", "") or "", tensors, inner, event.duration_time_ns)
+    which = getattr(event, "overload_name", "") or overload(event.name, fields.inputs)
+    yield Call(event.name, which, tensors, inner, event.duration_time_ns)
 
 
 def given_tensors(given: Any) -> Iterator[Tensor]:
