@@ -38,10 +38,13 @@ BLOCKING = "_LAUNCH_BLOCKING"
 """How the names of variables end that make each launch wait for its end."""
 PATIENCE = 60.0
 """Seconds in which torch says what accelerator it has."""
-WINNER = re.compile(r"(?P<through>fallthrough )?(?:registered at (?P<owner>.*?)|.*?) \[(?P<kind>[a-z ]+)\]\s*$")
-"""What the dispatcher's table says of the kernel that a key has: who registered it, and how it came to the key."""
-SIGNATURE = re.compile(r"registered at (?P<owner>.*?) :: (?P<signature>.*?) \[ (?P<calls>[a-z ]+) \]\s*$")
 COMPOSITE = ("math kernel", "default backend kernel")
+KINDS = "|".join(("kernel", "backend fallback", *COMPOSITE))
+WINNER = re.compile(rf"(?P<through>fallthrough )?(?:registered at (?P<owner>.*?)|.*?) \[(?P<kind>{KINDS})\]\s*$")
+"""What the dispatcher's table says of the kernel that a key has: who registered it, and how it came to the key."""
+SIGNATURE = re.compile(
+    r"(?:fallthrough )?registered at (?P<owner>.*?) :: (?P<signature>\(none\)|\(.*\) -> .*?) \[ [a-z ]+ \]\s*$"
+)
 RAISES = "MetaFallbackKernel"
 """The file of the fallback that torch itself has for tensors without numbers: it raises."""
 UNKNOWN = ("/dev/null", ".py")
@@ -137,9 +140,16 @@ def dispatch_key(torch: Any, device: str) -> str:
 
 
 def placements(dispatcher: Any, key: str, names: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Each operator with its placement on a key and the file that registered the kernel."""
+    """Each operator with its placement on a key and the file that registered the kernel.
+
+    A text that is not what it was would show no kernels: whether there are any is asked for beside it.
+    """
+    there = dispatcher._dispatch_has_computed_kernel_for_dispatch_key
     for name in names:
         table = dispatcher._dispatch_dump_table(name)
+        for one in (key, "CPU"):
+            if bool(winner(one, table)) != there(name, one):
+                raise RuntimeError(f"what this torch's dispatcher writes of {name} on {one} cannot be read")
         told = placed(key, table, partial(dispatcher._dispatch_dump, name))
         # What not even the CPU has is for others: an internal operator of one backend.
         if told["placement"] not in ("missing", "backend-fallback") or winner("CPU", table):
@@ -178,7 +188,7 @@ def registered(key: str, text: str) -> str:
     lines = (line[len(key) + 2 :] for line in text.splitlines() if line.startswith(f"{key}: "))
     found = next(filter(None, map(SIGNATURE.match, lines)), None)
     if found is None:
-        return "native"
+        raise RuntimeError(f"what this torch's dispatcher writes of a kernel on {key} cannot be read")
     file = found["owner"].rpartition(":")[0]
     if file.startswith(UNKNOWN[0]) or file.endswith(UNKNOWN[1]):
         return "python"
