@@ -98,21 +98,29 @@ class Pool:
 class Shares:
     """How a model is divided: over ranks that share each layer, and stages of which each has some of the layers.
 
-    `more` are layers of a draft model that keep keys and values beside it.
+    Of the ranks, `replicas` groups may each have all of the attention, for requests of their own, and `experts` may
+    divide the experts among them. `more` are layers of a draft model that keep keys and values beside it.
     """
 
     ranks: int = 1
     stages: int = 1
     more: int = 0
+    replicas: int = 1
+    experts: int = 1
+
+    @property
+    def attention(self) -> int:
+        """The ranks that share the attention of a layer."""
+        return max(self.ranks // self.replicas, 1)
 
 
 def pool(model: Model, room: int, shares: Shares, widths: Widths, *, block: int = BLOCK, states: int = 1) -> Pool:
     """The blocks that a KV cache of so many bytes is cut into, on the stage that has most layers."""
     kept = model.kept[: ceil(model.layers / shares.stages)] + ("full",) * shares.more
     counts: dict[Keeps, int] = {kind: kept.count(kind) for kind in KEPT if kind in kept}
-    per_token = token_bytes(model, shares.ranks, widths.cache)
+    per_token = token_bytes(model, shares.attention, widths.cache)
     if "linear" in counts:
-        block = BLOCK * ceil(state_bytes(model, shares.ranks, widths) / (BLOCK * per_token))
+        block = BLOCK * ceil(state_bytes(model, shares.attention, widths) / (BLOCK * per_token))
     page = block * per_token
     if len(counts) == 1:
         [(kind, count)] = counts.items()
