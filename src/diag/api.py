@@ -7,11 +7,19 @@ from msgspec.structs import replace
 from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
+from diag.estimate.advice import advice
 from diag.estimate.blame import Verdict, judged, pairs_of
 from diag.estimate.curve import Curve
 from diag.estimate.decode import FEW, RIVALS, Decoder, Step, dense_weights, share, step
 from diag.estimate.isolation import Known, bases, inside
 from diag.estimate.isolation import measured as measured_pairs
+from diag.estimate.memory import Case, Device, Term
+from diag.estimate.model import Model as ModelLayers
+from diag.estimate.plan import Demand, Plan, plan, safest
+from diag.estimate.pool import Shares
+from diag.estimate.profiled import Profiled
+from diag.estimate.reserved import Reserved
+from diag.estimate.weights import weights
 from diag.facts import *  # noqa: F403
 from diag.facts.parts import Part, asked_words, parts_named
 from diag.facts.placement import bounding, governing, listed, titles, unaccelerated
@@ -30,26 +38,36 @@ __all__ = [
     "WORD",
     "Answer",
     "Capture",
+    "Case",
     "Check",
     "Curve",
     "Decoder",
     "Deduction",
+    "Demand",
+    "Device",
     "Evidence",
     "Finding",
     "Fits",
     "Known",
     "Line",
+    "ModelLayers",
     "Part",
+    "Plan",
     "Probe",
+    "Profiled",
     "Recognise",
     "Remedy",
     "Request",
+    "Reserved",
+    "Shares",
     "Shell",
     "Spared",
     "Step",
+    "Term",
     "Undecided",
     "Verdict",
     "Words",
+    "advice",
     "asked_words",
     "at_least",
     "bases",
@@ -72,10 +90,12 @@ __all__ = [
     "numbers",
     "pairs_of",
     "parts_named",
+    "plan",
     "probe",
     "program",
     "public",
     "replace",
+    "safest",
     "same",
     "satisfies",
     "share",
@@ -83,6 +103,7 @@ __all__ = [
     "step",
     "titles",
     "unaccelerated",
+    "weights",
     "within",
 ]
 __all__ += facts.__all__

@@ -29,6 +29,7 @@ from diag.cli.options import (
     Told,
     grouped,
 )
+from diag.cli.planning import Planned
 from diag.cli.values import place, told
 
 TYPE_CHECKING = False
@@ -146,6 +147,28 @@ def ops(operators: Operators, output: Output, content: Content, bounds: Bounds) 
     from diag.cli import ops as command
 
     return command.run(operators, output=output, content=content, bounds=bounds)
+
+
+@app.group("mem")
+def memory() -> None:
+    """Plan what a launch takes of a device's memory, before it is started."""
+
+
+@memory.command("plan")
+@grouped(planned=Planned, output=Output, content=Content, bounds=Bounds)
+def mem_plan(planned: Planned, output: Output, content: Content, bounds: Bounds) -> int:
+    """Say whether a launch will start, with what margin, how many tokens fit, and what would help.
+
+    \b
+    It needs no accelerator:
+      diag mem plan --launch "vllm serve Qwen/Qwen3-8B -tp 2" --config config.json --device H200 \\
+          --engine vllm==0.19.0 --requests "256x(512+512)"
+    Every figure tells whether it was read in the engine's source (src), fitted to printed start-ups (fit), is a
+    hypothesis (hyp), or was printed by this engine (--log). Exit code: 1 where it will not start, 4 without a plan.
+    """
+    from diag.cli import mem_plan as command
+
+    return command.run(planned, output=output, content=content, bounds=bounds)
 
 
 @app.command()

@@ -62,9 +62,9 @@ FREE = ("facts", "values")
 
 DOING = {"live": "examining this host", "run": ""}
 """What is said meanwhile; nothing where a command writes to the same terminal."""
-EXPLAIN, RUN, COMM, DEVICE, OPS = "explain", "run", "comm", "device", "ops"
+EXPLAIN, RUN, COMM, DEVICE, OPS, MEMORY = "explain", "run", "comm", "device", "ops", "mem plan"
 HOST = "cpu"
-SUBJECTS = {COMM: "collectives/", DEVICE: "device/", OPS: "operators/"}
+SUBJECTS = {COMM: "collectives/", DEVICE: "device/", OPS: "operators/", MEMORY: "memory/"}
 """Commands that measure, and how the rules begin that are about what they measure."""
 
 

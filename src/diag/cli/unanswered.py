@@ -24,6 +24,7 @@ from diag.facts import (
     Facts,
     HostLink,
     MatrixProduct,
+    MemoryPlan,
     Operator,
     OperatorScan,
     ProcessHolds,
@@ -52,6 +53,7 @@ MEASURED: Mapping[str, tuple[tuple[type[Fact], ...], str]] = {
     "collectives/": ((Collective,), "not measured"),
     "device/": ((DeviceMemory, HostLink, MatrixProduct), "not tested"),
     "operators/": ((OperatorScan, ProcessHolds), "not looked at"),
+    "memory/": ((MemoryPlan,), "not planned"),
 }
 """Of what a command measures: the facts that tell it, and the words where none does."""
 Words = Mapping[str, str]

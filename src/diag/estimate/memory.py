@@ -1,62 +1,69 @@
-"""What an engine's instance takes of a device's memory before it serves, and what that leaves for its KV cache.
+"""A device's memory as one rank of an engine divides it: what it takes for itself, what that is spent on, what is over.
 
-vLLM takes a part of the device's whole memory as its budget, profiles one step with as many tokens and requests as it
-may ever have, and gives what is left of the budget to the KV cache. What a release charges to the budget, and how much
-its sampler takes, are its `Semantics`: data, not code. Each term says where it comes from: read in the engine's source
-(`src`), fitted to printed start-ups (`fit`), a hypothesis (`hyp`), printed by this very engine (`printed`), or given.
+Each term says where its figure comes from: read in the engine's source (`src`), fitted to printed start-ups (`fit`), a
+hypothesis (`hyp`), printed by this very engine (`printed`), computed from a checkpoint or a config, or given.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from diag.estimate.pool import Pool, Shares, Widths, pool
+from diag.estimate.pool import Shares, Widths
 
 if TYPE_CHECKING:
     from diag.estimate.model import Model
+    from diag.estimate.pool import Pool
+    from diag.estimate.slots import Slots
 
 GIB = 2**30
-FLOAT32 = 4
-GATED = 3
-"""Matrices of a feed-forward part with a gate."""
 WHOLE, USUAL = Shares(), Widths()
-Origin = Literal["src", "fit", "hyp", "printed", "given"]
-
-
-@dataclass(frozen=True)
-class Semantics:
-    """What a release of an engine does: `utilization` where none is asked for, bytes that its sampler takes for each
-    entry of the logits of a request, whether graphs are charged to the budget, and whether it starts beside others.
-    """
-
-    utilization: float = 0.92
-    sampled: float = 14.0
-    graphs_charged: bool = True
-    free_checked: bool = True
+Origin = Literal["src", "fit", "hyp", "printed", "given", "checkpoint", "config"]
+Outcome = Literal[
+    "starts", "tight", "refused-free", "refused-room", "refused-length", "refused-states", "oom-at-runtime"
+]
+"""What comes of a launch."""
+GRAPHS_CAP = 512
+"""The largest batch of which a graph is captured where nothing else is asked."""
+KEPT, ALLOWED = 0.15, 0.02
+"""GiB that stay reserved in pieces that nothing fits into, and the part of the peak that does."""
 
 
 @dataclass(frozen=True)
 class Launch:
     """What an engine is started with: tokens and requests of its largest step, the longest request, its KV cache.
 
-    `width` are bytes of a number of the model, `kept` those that are kept of it.
+    `fraction` is the part of the memory that it may take, None where the engine decides. `width` are bytes of a number
+    of the model, `kept` those of what is kept of it. `captured` is the largest batch that graphs are captured of.
+    `cached_prefixes`: what requests have in common is kept for later ones. `slots`: states that are kept, if told.
+    `engines` are started beside each other, each on devices of its own.
     """
 
     tokens: int
     requests: int
     length: int
-    utilization: float | None = None
+    fraction: float | None = None
     shares: Shares = WHOLE
     width: int = 2
     kept: Widths = USUAL
     eager: bool = False
-    shared_prefixes: bool = False
+    cached_prefixes: bool = False
+    captured: int | None = None
+    slots: int | None = None
+    engines: int = 1
+
+    @property
+    def largest_graph(self) -> int:
+        """The largest batch of which a graph is captured; 0 where none is."""
+        if self.eager:
+            return 0
+        return min(2 * self.requests, GRAPHS_CAP) if self.captured is None else self.captured
 
 
 @dataclass(frozen=True)
 class Term:
-    """A part of the budget: bytes on one rank, where the figure comes from, and how many bytes it may be off."""
+    """A part of the memory: bytes on one rank, where the figure comes from, and how many bytes it may be off."""
 
     name: str
     bytes: float
@@ -65,89 +72,85 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Budget:
-    """A device's memory as one rank of an engine divides it, in bytes."""
+class Device:
+    """A device of so many bytes, and those that are free before the engine starts, where they are told.
+
+    `fitted`: it is of the kind on which the constants were fitted.
+    """
 
     total: float
-    asked: float
-    terms: tuple[Term, ...]
-    pool: Pool | None = None
-
-    @property
-    def room(self) -> float:
-        """What is left for the KV cache; negative where nothing is."""
-        return self.asked - sum(one.bytes for one in self.terms)
-
-    @property
-    def off(self) -> float:
-        """How many bytes that may be off."""
-        return sum(one.off for one in self.terms)
+    free: float | None = None
+    fitted: bool = True
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """Constants that were fitted to printed start-ups of vLLM on H100: GiB, and how far they were off."""
+class Division:
+    """The memory of a device in bytes: `asked` for the engine's own, what that goes to, and what is taken beside it."""
 
-    base: float = 0.13
-    residual: float = 4.25
-    alone: float = 0.25
-    together: float = 2.1
-    staged: float = 0.07
-    activation_off: float = 0.06
-    other_off: float = 0.2
+    total: float
+    asked: float
+    inside: tuple[Term, ...]
+    outside: tuple[Term, ...]
+    free: float
+    pool: Pool | Slots | None = None
 
+    @property
+    def room(self) -> float:
+        """What is left for the KV cache and states; negative where nothing is."""
+        return self.asked - sum(one.bytes for one in self.inside)
 
-FITTED = Fitted()
+    @property
+    def spare(self) -> float:
+        """What nothing takes while it serves; negative where more is taken than there is."""
+        return self.total - self.asked - sum(one.bytes for one in self.outside)
 
-
-def activation(model: Model, launch: Launch, semantics: Semantics, fitted: Fitted = FITTED) -> float:
-    """Bytes of the peak while profiling: the widest layer on all tokens, or the sampler on all requests."""
-    ranks, tokens, width = launch.shares.ranks, launch.tokens, launch.width
-    wide = tokens * (GATED * dense_width(model) / ranks + fitted.residual * model.hidden) * width
-    # Two of the sampler's copies are in float32, whatever the model's type is.
-    sampled = semantics.sampled + (launch.width - 2)
-    sampling = launch.requests * model.vocabulary * sampled + tokens * model.hidden * width
-    return max(wide, sampling + experts_workspace(model, launch)) + fitted.base * GIB
-
-
-def dense_width(model: Model) -> int:
-    """The width of the widest feed-forward part that all tokens take."""
-    if model.experts is None:
-        return model.intermediate
-    return max(model.intermediate if model.experts.dense else 0, model.experts.shared)
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All of them."""
+        return (*self.inside, *self.outside)
 
 
-def experts_workspace(model: Model, launch: Launch) -> float:
-    """Bytes that the experts of a layer work in, for all tokens of a step."""
-    one = model.experts
-    if one is None:
-        return 0.0
-    inner = one.width // launch.shares.ranks
-    return launch.tokens * one.taken * (max(2 * inner, model.hidden) + inner) * launch.width
+class Rules(Protocol):
+    """What a release of an engine does with memory."""
+
+    def divide(self, case: Case) -> Division:
+        """The memory of a rank, without its pool."""
+
+    def pool(self, case: Case, room: int) -> Pool | Slots:
+        """What so many bytes are cut into."""
+
+    def refused(self, case: Case, told: Division) -> Outcome | None:
+        """Why it does not start with this division; None where it does."""
+
+    def fits(self, case: Case) -> tuple[str, ...]:
+        """What of this case lies outside of what the constants were fitted on."""
 
 
-def other(launch: Launch, fitted: Fitted = FITTED) -> float:
-    """Bytes that are not torch's: what a library that joins ranks keeps, above all."""
-    if launch.shares.ranks > 1:
-        return fitted.together * GIB
-    return (fitted.staged if launch.shares.stages > 1 else fitted.alone) * GIB
+@dataclass(frozen=True)
+class Case:
+    """A launch of a model on a device. `weights` are those of a rank, by how the model is divided.
+
+    `corrections` are bytes by which what was printed differed from what was estimated for the launch that printed it,
+    by the name of the term; `printed` is that launch.
+    """
+
+    model: Model
+    launch: Launch
+    device: Device
+    rules: Rules
+    weights: Callable[[Shares], Term]
+    corrections: Mapping[str, float] = field(default_factory=dict)
+    printed: Launch | None = None
+
+    def term(self, name: str, value: float, origin: Origin, off: float = 0.0) -> Term:
+        """A term, corrected by what was printed of it; with the same launch it is what was printed."""
+        if name not in self.corrections:
+            return Term(name, value, origin, off)
+        value = max(value + self.corrections[name], 0.0)
+        return Term(name, value, "printed") if self.launch == self.printed else Term(name, value, origin, off / 2)
 
 
-def budget(
-    model: Model, launch: Launch, semantics: Semantics, *, total: float, weights: Term, known: tuple[Term, ...] = ()
-) -> Budget:
-    """The budget of a rank of a device with so many bytes; terms that are known take the place of estimated ones."""
-    told = {one.name: one for one in (*known, weights)}
-    work = activation(model, launch, semantics)
-    terms = (
-        told.get("weights", weights),
-        told.get("activation") or Term("activation", work, "fit", FITTED.activation_off * work),
-        told.get("other") or Term("other", other(launch), "fit", FITTED.other_off * GIB),
-        *(told[name] for name in ("graphs",) if name in told and semantics.graphs_charged and not launch.eager),
-    )
-    asked = total * (semantics.utilization if launch.utilization is None else launch.utilization)
-    whole = Budget(total, asked, terms)
-    if whole.room <= 0:
-        return whole
-    states = 2 if launch.shared_prefixes else 1
-    return replace(whole, pool=pool(model, int(whole.room), launch.shares, launch.kept, states=states))
+def fragments(work: float) -> Term:
+    """What an allocator keeps in pieces that are too small, beside a peak of so many bytes."""
+    value = KEPT * GIB + ALLOWED * work
+    return Term("fragmentation", value, "fit", value)

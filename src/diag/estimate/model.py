@@ -7,7 +7,7 @@ for all heads, and an indexer beside it keys of its own for the layers that choo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -54,10 +54,16 @@ class Latent:
 
 @dataclass(frozen=True)
 class Indexer:
-    """What chooses the tokens that are attended to: the width of its keys, and the layers that have one."""
+    """What chooses the tokens that are attended to: the width of its keys, its heads, and which layers have one."""
 
     width: int
     layers: int
+    heads: int = 0
+    owners: tuple[bool, ...] = ()
+
+    def has(self, place: int) -> bool:
+        """Whether a layer has one of its own."""
+        return self.owners[place] if place < len(self.owners) else True
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,8 @@ class State:
     """What a linear layer keeps for a request: the last inputs of its convolution, and a matrix for each head.
 
     `kind` is `gdn` (gated delta net), `kda` (Kimi's), `mamba2` or `mamba1`. `keys` and `values` are the widths of all
-    heads together, `heads` those of the matrices, each `rows` times `columns`; `groups` share keys in Mamba 2.
+    heads together, `heads` those of the matrices, each `rows` times `columns`; `groups` share keys in Mamba 2. `dtype`
+    is that of the matrices where it is stated.
     """
 
     kind: Literal["gdn", "kda", "mamba2", "mamba1"]
@@ -76,6 +83,7 @@ class State:
     rows: int
     columns: int
     groups: int = 0
+    dtype: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,7 @@ class Model:
     @classmethod
     def of(cls, config: Config) -> Model:
         """The model that a `config.json` states; ValueError where it lacks what every decoder has."""
-        text = next((config[one] for one in NESTED if isinstance(config.get(one), dict)), config)
+        text = text_part(config)
         hidden, layers, heads = (
             number(text, one) for one in ("hidden_size", "num_hidden_layers", "num_attention_heads")
         )
@@ -141,7 +149,7 @@ class Model:
             window=number(text, "sliding_window") or number(text, "attention_chunk_size"),
             latent=latent(text),
             indexer=indexer(text, layers),
-            state=state(text),
+            state=stated(text),
             experts=experts(text),
             tied=bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings", False))),
             gated=bool(text.get("attn_output_gate")),
@@ -151,6 +159,11 @@ class Model:
                 text.get("torch_dtype") or text.get("dtype") or config.get("torch_dtype") or config.get("dtype") or ""
             ),
         )
+
+
+def text_part(config: Config) -> Config:
+    """The part of a config that is about the decoder."""
+    return next((config[one] for one in NESTED if isinstance(config.get(one), dict)), config)
 
 
 def number(config: Config, *names: str) -> int:
@@ -197,7 +210,15 @@ def indexer(config: Config, layers: int) -> Indexer | None:
     if not (width := number(config, "index_head_dim")):
         return None
     types: Sequence[Any] = config.get("indexer_types") or ["full"] * layers
-    return Indexer(width, sum(one == "full" for one in types))
+    owners = tuple(one == "full" for one in types)
+    return Indexer(width, sum(owners), number(config, "index_n_heads"), owners)
+
+
+def stated(config: Config) -> State | None:
+    """What its linear layers keep, in the type that is stated."""
+    found = state(config)
+    dtype = config.get("mamba_ssm_dtype") or config.get("mamba_ssm_cache_dtype") or ""
+    return replace(found, dtype=str(dtype)) if found else None
 
 
 def state(config: Config) -> State | None:

@@ -8,6 +8,7 @@ block of its own. SGLang has a pool of tokens and one of states.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ SCALED, SCALE, EXACT = 128, 4, 2
 """Of a latent cache in 8 bits: numbers that share a scale, its bytes, and those of each number of the rotary part."""
 ONE = 1
 """Bytes of a number in 8 bits."""
+LONGEST = 2**27
+"""Tokens that no request has."""
 KEPT: tuple[Keeps, ...] = ("full", "sliding", "chunked", "linear")
 """What takes a place in the pool."""
 
@@ -87,6 +90,21 @@ class Pool:
     def concurrency(self, length: int, batched: int = 0) -> float:
         """Requests of that length that fit."""
         return self.blocks / self.request(length, batched)
+
+    def share(self, requests: int, length: int, batched: int = 0) -> float:
+        """The part of the pool that so many requests of that length need; above 1 some wait."""
+        return requests / self.concurrency(length, batched) if self.blocks else float("inf")
+
+    def longest(self, batched: int = 0) -> int:
+        """Tokens of the longest request that fits; what is kept of a window alone never ends, and is cut here."""
+        lengths = range(self.tokens, LONGEST, self.tokens)
+        fit = bisect_right(lengths, self.blocks, key=lambda length: self.request(length, batched))
+        return lengths[fit - 1] if fit else 0
+
+    @property
+    def places(self) -> int | None:
+        """Blocks that a state may stand in; None where no layer keeps one."""
+        return self.blocks if "linear" in self.groups else None
 
     @property
     def capacity(self) -> int:

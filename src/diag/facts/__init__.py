@@ -55,6 +55,7 @@ from diag.facts.device import (
 )
 from diag.facts.earlier import ALIKE, Against, against_earlier
 from diag.facts.engine import RAN, STATES, Engine, EngineState, LaunchArguments, LaunchCommand, ModelShape
+from diag.facts.engine_memory import EngineBudget, EngineDefault, EngineLever, EngineReserve, of_release
 from diag.facts.estimates import CollectiveModel, DecodeStep, DecodeWish
 from diag.facts.fallback import BackendFallback, FallbackNotice
 from diag.facts.heads import read_table_head, table_head
@@ -80,6 +81,7 @@ from diag.facts.host import (
     SharedSegment,
     User,
 )
+from diag.facts.launched import Levers, Surroundings, launch_of, said
 from diag.facts.matrix import (
     LEVELS,
     Component,
@@ -96,12 +98,14 @@ from diag.facts.matrix import (
     TorchArchitectures,
     TorchWheel,
 )
+from diag.facts.memory import MemoryChange, MemoryPlan, MemoryTerm, MemoryWish, ModelConfig
 from diag.facts.models import (
     JETSON,
     architecture_of,
     bare_name,
     machines_of,
     model_of,
+    named,
     plain_wheel,
     posed,
     present_makers,
@@ -199,8 +203,12 @@ __all__ = [
     "Direction",
     "Driver",
     "Engine",
+    "EngineBudget",
+    "EngineDefault",
     "EngineFlag",
+    "EngineLever",
     "EngineOperator",
+    "EngineReserve",
     "EngineState",
     "EngineStep",
     "EventCode",
@@ -226,12 +234,18 @@ __all__ = [
     "LaunchArguments",
     "LaunchCommand",
     "Level",
+    "Levers",
     "Library",
     "Link",
     "Listing",
     "MatrixProduct",
     "MatrixVerdict",
     "MemoryBandwidth",
+    "MemoryChange",
+    "MemoryPlan",
+    "MemoryTerm",
+    "MemoryWish",
+    "ModelConfig",
     "ModelShape",
     "Mount",
     "NetworkInterface",
@@ -271,6 +285,7 @@ __all__ = [
     "SharedSegment",
     "Sighting",
     "Suggestion",
+    "Surroundings",
     "Text",
     "TorchArchitectures",
     "TorchBuild",
@@ -292,15 +307,19 @@ __all__ = [
     "device_names",
     "devices",
     "expectation",
+    "launch_of",
     "machines_of",
     "measured_model",
     "model_of",
+    "named",
+    "of_release",
     "pci_address",
     "plain_wheel",
     "posed",
     "present_makers",
     "read_table_head",
     "runs_on",
+    "said",
     "several_hosts",
     "size_in_words",
     "switched",

@@ -134,9 +134,10 @@ class DeviceModel(Reference, frozen=True, kw_only=True):
     """A model of accelerator: the names it goes by, its architecture, and its figures where known.
 
     `names` are patterns, as of a shell, of the whole name that the vendor's tool or torch prints, without the maker's
-    word. `memory_gb` is what the maker states, `observed_mib` what tools print; bandwidth in GB/s; rates in dense
-    TFLOPS (TOPS). `data_center`: whether the maker counts it among its data-center devices. `machine` is the
-    architecture of the host's processor, in the kernel's word, where the device is sold with one.
+    word. `memory_gb` is what the maker states, `observed_mib` what tools print, `usable_gib` what torch calls its
+    total; bandwidth in GB/s; rates in dense TFLOPS (TOPS). `data_center`: whether the maker counts it among its
+    data-center devices. `machine` is the architecture of the host's processor, in the kernel's word, where the device
+    is sold with one.
     """
 
     vendor: str
@@ -145,6 +146,7 @@ class DeviceModel(Reference, frozen=True, kw_only=True):
     architecture: str = ""
     memory_gb: float | None = None
     observed_mib: float | None = None
+    usable_gib: float | None = None
     bandwidth_gbps: float | None = None
     bf16_tflops: float | None = None
     fp8_tflops: float | None = None

@@ -95,6 +95,7 @@ WORDS = {
         "no torch": "(--python PATH names the interpreter that has it)",
         "not isolated": "the time was over before it was clear who is to blame: --budget gives more",
         "not measured": "nothing was measured between ranks: {why}",
+        "not planned": "there is no plan: {why}",
         "between processes": "no accelerator was seen: measured was between processes of the host, which --device cpu "
         "asks for",
         "not tested": "no device was tested: {why}",
@@ -242,6 +243,7 @@ WORDS = {
         "no torch": "（用 --python PATH 指定装有它的解释器）",
         "not isolated": "时间用尽，尚未定位到责任方：用 --budget 延长",
         "not measured": "rank 之间未测得任何结果：{why}",
+        "not planned": "无法给出显存规划：{why}",
         "between processes": "未发现加速器：测得的只是主机进程之间的通信（如确需测量请用 --device cpu）",
         "not tested": "没有测试任何设备：{why}",
         "not looked at": "没有检查任何设备的算子：{why}",
