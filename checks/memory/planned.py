@@ -292,6 +292,7 @@ def told(facts: Facts, asked: Asked, case: Case) -> MemoryPlan:
         total=division.total,
         asked=division.asked,
         fraction=division.asked / division.total if launch.fraction is None else launch.fraction,
+        free=division.free,
         room=division.room,
         spare=division.spare,
         terms=tuple(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Lever = Literal["fraction", "requests", "tokens", "cache", "eager", "length", "ranks"]
 FEWEST, SMALLEST = 8, 1024
 """Requests and tokens of a step below which nobody serves."""
+COARSE, SHOWN = 8, 2
+"""Of fractions each so many is tried beside another lever, and so many pairs are told."""
 ROUND = 1024
 """Tokens that a length is rounded to."""
 
@@ -42,15 +44,12 @@ def advice(case: Case, demand: Demand | None = None, devices: int = 1) -> list[C
     single = (first(case, demand, [[(lever, value)] for value in values]) for lever, values in ladders.items())
     if found := [one for one in single if one]:
         return found
+    ladders["fraction"] = ladders["fraction"][::COARSE]
     pairs = (
-        first(
-            case,
-            demand,
-            [[(one, first_value), (other, second)] for first_value in ladders[one] for second in ladders[other]],
-        )
+        first(case, demand, [[(one, value), (other, second)] for value in ladders[one] for second in ladders[other]])
         for one, other in combinations(ladders, 2)
     )
-    return [one for one in pairs if one][:2]
+    return [one for one in pairs if one][:SHOWN]
 
 
 def enough(told: Plan) -> bool:

@@ -132,8 +132,8 @@ def shifted(case: Case, told: Division, value: Callable[[Term], float]) -> Divis
 
 
 def apart(one: Outcome, other: Outcome) -> bool:
-    """Whether these are different answers to whether it starts."""
-    return one != other and not (one in FAIR and other in FAIR)
+    """Whether these are different answers to whether it starts and lives."""
+    return (one in FAIR) != (other in FAIR)
 
 
 def safest(case: Case, demand: Demand | None = None) -> float | None:

@@ -121,6 +121,7 @@ from diag.facts.operators import (
     OperatorTable,
     Placement,
 )
+from diag.facts.planned import planned_change, planned_values
 from diag.facts.process import (
     CommandEnd,
     CommandStall,
@@ -315,6 +316,8 @@ __all__ = [
     "of_release",
     "pci_address",
     "plain_wheel",
+    "planned_change",
+    "planned_values",
     "posed",
     "present_makers",
     "read_table_head",

@@ -55,11 +55,11 @@ class MemoryChange(Struct, frozen=True):
 class MemoryPlan(Passing, frozen=True, kw_only=True):
     """What comes of a launch on each of `ranks` times `stages` devices of `total` bytes, of which it asks for `asked`.
 
-    `room` is for the KV cache and states, `spare` what nothing takes. `tokens` fit, `concurrency` requests of `length`
-    do; `longest` is the longest. `used` is the part of the pool that the demand needs: above 1 it is
-    `capacity_limited`, which is queueing, no failure. `doubts` are why the confidence is not high. `fraction` is what
-    was asked for or taken by default, `safest` the highest with which it starts. `calibrated` are the terms that the
-    engine printed.
+    `free` is what was free before, `room` is for the KV cache and states, `spare` what nothing takes. `tokens` fit,
+    `concurrency` requests of `length` do; `longest` is the longest. `used` is the part of the pool that the demand
+    needs: above 1 it is `capacity_limited`, which is queueing, no failure. `doubts` are why the confidence is not high.
+    `fraction` is what was asked for or taken by default, `safest` the highest with which it starts. `calibrated` are
+    the terms that the engine printed.
     """
 
     engine: str
@@ -72,6 +72,7 @@ class MemoryPlan(Passing, frozen=True, kw_only=True):
     total: float
     asked: float
     fraction: float
+    free: float
     room: float
     spare: float
     terms: tuple[MemoryTerm, ...]
@@ -98,6 +99,11 @@ class MemoryPlan(Passing, frozen=True, kw_only=True):
     def inferred(self) -> bool:
         """It is."""
         return True
+
+    @property
+    def starts(self) -> bool:
+        """Whether it does."""
+        return self.outcome in ("starts", "tight")
 
     def term(self, name: str) -> MemoryTerm | None:
         """The part of that name."""
