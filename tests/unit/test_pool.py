@@ -5,6 +5,7 @@ A printed size is rounded to a hundredth of a GiB: that much, and a block, is le
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ BYTES = {"float32": 4}
 
 
 @cache
-def models() -> dict[str, Any]:
-    return yaml.safe_load((HERE / "models.yaml").read_text())
+def config(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((HERE / "configs" / f"{name}.json").read_text())
+    return found
 
 
 def printed() -> list[dict[str, Any]]:
@@ -33,7 +35,7 @@ def printed() -> list[dict[str, Any]]:
 
 
 def model(row: dict[str, Any]) -> Model:
-    return Model.of(models()[row["config"]])
+    return Model.of(config(row["config"]))
 
 
 def widths(flags: dict[str, Any]) -> Widths:

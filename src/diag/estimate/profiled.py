@@ -39,7 +39,7 @@ class Fitted:
     activation_off: float = 0.06
     other_off: float = 0.2
     graphs_off: float = 0.5
-    far_off: float = 0.3
+    far_off: float = 0.5
     linear: float = 0.09
 
 
