@@ -77,6 +77,7 @@ TERMS = {
     "memory.graphs": "graphs",
 }
 """What an engine prints of itself, and the term that it is."""
+POOL, UNEXPLAINED = "memory.kv-cache", "unexplained"
 UNITS = {"GiB": GIB, "GB": GIB, "MiB": MIB}
 
 
@@ -126,6 +127,9 @@ def memory_plan(facts: Facts) -> Iterator[Fact]:
 
 def free(facts: Facts) -> float | None:
     """Bytes that are free on the fullest device before the engine starts; None where nothing tells, or it runs."""
+    refused = {one.name: number(one.value) for one in facts.all(EngineState) if one.unit == "GiB"}
+    if {"memory.available", "memory.total"} <= refused.keys():
+        return refused["memory.available"] * GIB
     if facts.first(EngineState) or any(one.role == "running" for one in facts.all(Engine)):
         return None
     used = {
@@ -249,17 +253,29 @@ def weigher(model: ModelLayers, asked: Asked, width: int) -> Callable[[Shares], 
 
 
 def calibrated(facts: Facts, arguments: LaunchArguments, case: Case) -> Case:
-    """A case with what the engine printed of itself in place of what is estimated."""
-    printed: dict[str, float] = {}
-    for one in facts.all(EngineState):
-        if one.engine == arguments.engine and one.name in TERMS and one.unit in UNITS:
-            value = number(one.value)
-            printed[TERMS[one.name]] = max(value * UNITS[one.unit], printed.get(TERMS[one.name], 0.0))
-    if not printed:
+    """A case with what the engine printed of itself in place of what is estimated, the pool with what is left over."""
+    printed = {name: max(values) for name, values in sizes(facts, arguments.engine).items() if name in TERMS}
+    pools = sizes(facts, arguments.engine).get(POOL, [])
+    if not (printed or pools):
         return case
     estimated = {one.name: one.bytes for one in case.rules.divide(case).terms}
-    corrections = {name: value - estimated[name] for name, value in printed.items() if name in estimated}
-    return replace(case, corrections=corrections, printed=case.launch)
+    corrections = {
+        TERMS[name]: value - estimated[TERMS[name]] for name, value in printed.items() if TERMS[name] in estimated
+    }
+    case = replace(case, corrections=corrections, printed=case.launch)
+    if pools:
+        left = case.rules.divide(case).room - min(pools)
+        case = replace(case, corrections={**corrections, UNEXPLAINED: left})
+    return case
+
+
+def sizes(facts: Facts, engine: str) -> dict[str, list[float]]:
+    """Bytes that an engine printed of itself, by name: a value for each rank that did."""
+    found: dict[str, list[float]] = {}
+    for one in facts.all(EngineState):
+        if one.engine == engine and one.unit in UNITS:
+            found.setdefault(one.name, []).append(number(one.value) * UNITS[one.unit])
+    return found
 
 
 def told(facts: Facts, asked: Asked, case: Case) -> MemoryPlan:

@@ -57,13 +57,17 @@ def errors(rooms: dict[str, float]) -> tuple[float, float]:
 
 def test_the_kv_cache_is_what_vllm_leaves_for_it(said: list[str]) -> None:
     middle, high = errors({row["id"]: planned(row).room for row in ROWS})
-    said.append(f"GiB of the KV cache, vLLM 0.19, printed weights, {len(ROWS)} runs: median {middle:.2%}, 90 % {high:.2%}")
+    said.append(
+        f"GiB of the KV cache, vLLM 0.19, printed weights, {len(ROWS)} runs: median {middle:.2%}, 90 % {high:.2%}"
+    )
     assert (middle <= 0.01, high <= 0.05) == (True, True)
 
 
 def test_so_it_is_from_config_and_flags_alone(said: list[str]) -> None:
     middle, high = errors({row["id"]: plan(computed(row)).division.room for row in ROWS})
-    said.append(f"GiB of the KV cache, vLLM 0.19, config and flags, {len(ROWS)} runs: median {middle:.2%}, 90 % {high:.2%}")
+    said.append(
+        f"GiB of the KV cache, vLLM 0.19, config and flags, {len(ROWS)} runs: median {middle:.2%}, 90 % {high:.2%}"
+    )
     assert (middle <= 0.01, high <= 0.05) == (True, True)
 
 

@@ -57,7 +57,9 @@ def test_what_was_aborted_or_flat_is_limited_by_capacity(requests: int, length: 
 
 
 def glm(more: str) -> MemoryPlan:
-    launch = f"python -m sglang.launch_server --model-path zai-org/GLM-5.2-FP8 --tp 8 --dp 8 --enable-dp-attention {more}"
+    launch = (
+        f"python -m sglang.launch_server --model-path zai-org/GLM-5.2-FP8 --tp 8 --dp 8 --enable-dp-attention {more}"
+    )
     asked = {"device": "H200", "devices": 8, "requests": 512, "length": 9216}
     return planned(launch, "zai-org--GLM-5.2-FP8", release="sglang==0.5.14", **asked)
 

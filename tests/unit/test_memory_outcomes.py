@@ -76,7 +76,9 @@ def plan(row: dict[str, Any]) -> MemoryPlan:
         # Others held a part of it: the device's tool would say so.
         used = (row["gpu_mem_gib"] - float(held[1])) * 1024
         total = row["gpu_mem_gib"] * 1024
-        asked["log"] = f"index, name, memory.used [MiB], memory.total [MiB]\n0, NVIDIA H100, {used:.0f} MiB, {total:.0f} MiB\n"
+        asked["log"] = (
+            f"index, name, memory.used [MiB], memory.total [MiB]\n0, NVIDIA H100, {used:.0f} MiB, {total:.0f} MiB\n"
+        )
     if "weights_gib" in said:
         asked["weights_bytes"] = said["weights_gib"] * GIB * row["tp"] * row["pp"]
     if version and "x" not in row["version"]:

@@ -1,4 +1,4 @@
-"""How many numbers a model has and what they weigh, from its config, against public checkpoints and printed start-ups."""
+"""How many numbers a model has and what they weigh, from its config, against checkpoints and printed start-ups."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ Outcome = Literal[
 """What comes of a launch."""
 GRAPHS_CAP = 512
 """The largest batch of which a graph is captured where nothing else is asked."""
+UNEXPLAINED = "unexplained"
 KEPT, ALLOWED = 0.15, 0.02
 """GiB that stay reserved in pieces that nothing fits into, and the part of the peak that does."""
 
@@ -148,6 +149,16 @@ class Case:
             return Term(name, value, origin, off)
         value = max(value + self.corrections[name], 0.0)
         return Term(name, value, "printed") if self.launch == self.printed else Term(name, value, origin, off / 2)
+
+    def weighed(self) -> Term:
+        """The weights of a rank, as printed where they were."""
+        one = self.weights(self.launch.shares)
+        return self.term(one.name, one.bytes, one.origin, one.off)
+
+    def unexplained(self) -> tuple[Term, ...]:
+        """What is left of a printed pool that no term explains; less than nothing where the terms are too much."""
+        left = self.corrections.get(UNEXPLAINED, 0.0)
+        return (Term(UNEXPLAINED, left, "printed", 0.0 if self.launch == self.printed else abs(left)),) if left else ()
 
 
 def fragments(work: float) -> Term:

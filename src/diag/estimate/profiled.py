@@ -79,7 +79,7 @@ class Profiled:
         drawn = captured(model, launch)
         graphs = case.term("graphs", drawn, "fit", drawn * (1.0 if far else FITTED.graphs_off))
         context = case.term("context", before(launch), "fit", FITTED.other_off * GIB)
-        inside = [case.weights(launch.shares), peak, beside]
+        inside = [case.weighed(), peak, beside, *case.unexplained()]
         outside = [context, fragments(peak.bytes)]
         if drawn:
             (inside if self.graphs_charged else outside).append(graphs)

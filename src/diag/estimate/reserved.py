@@ -88,7 +88,7 @@ class Reserved:
         context = case.term("context", (JOINED if together else ALONE) * GIB, "fit", OFF * GIB)
         free = device.total - context.bytes if device.free is None else device.free
         asked = free * self.asked(model, launch, device.total)
-        inside = (case.weights(launch.shares), Term("left by the loader", 0.0, "fit", OFF * GIB))
+        inside = (case.weighed(), Term("left by the loader", 0.0, "fit", OFF * GIB), *case.unexplained())
         outside = [context, self.work(model, launch)]
         taken = max(device.total - context.bytes - free, 0.0)
         if taken:

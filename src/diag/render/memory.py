@@ -50,6 +50,7 @@ WORDS = {
         "linear layers beyond it": "layers with a state, while serving",
         "states beyond the profile": "states that the profile does not see",
         "others": "taken by others",
+        "unexplained": "unexplained, by the pool printed",
         "pool": "KV cache: {tokens} tokens; {concurrency} requests of {length} at once",
         "longest": "; the longest request has {longest}",
         "limited": "Demand {requests} x {length}: {used:.0%} of the pool, so requests wait or are preempted (capacity-"
@@ -95,6 +96,7 @@ WORDS = {
         "linear layers beyond it": "带状态的层（服务时）",
         "states beyond the profile": "profile 未计入的状态",
         "others": "其他进程占用",
+        "unexplained": "由打印的池大小推得，原因未明",
         "pool": "KV cache：{tokens} 个 token；同时容纳 {concurrency} 个长度 {length} 的请求",
         "longest": "；最长请求为 {longest}",
         "limited": "需求 {requests} x {length}：为池的 {used:.0%}，请求会排队或被抢占（容量受限），不会因此崩溃",
