@@ -66,8 +66,8 @@ SEEN, STATED = 0.994, 0.985
 """Of what a vendor's tool prints, and of what a maker states, the part that torch calls its total."""
 FITTED = ("H100*", "H200*")
 """Devices on which the constants were fitted, or tell the same."""
-STARTING = ("", "serve", "bench")
-"""Subcommands that start an engine on these devices."""
+ASKING = ("bench serve", "router", "bench_serving", "chat", "complete")
+"""Subcommands that start no engine, but ask one that runs."""
 EVEN, IDLE = 0.01, 1024.0
 """The part by which ranks may differ where all bytes are known, and MiB in use that are nobody's."""
 TERMS = {
@@ -111,10 +111,13 @@ class Asked(NamedTuple):
 def memory_plan(facts: Facts) -> Iterator[Fact]:
     """The plan of each launch of the one model that is told, or why there is none."""
     configs = {one.text: one for one in facts.all(ModelConfig)}
-    launches = [one for one in facts.all(LaunchArguments) if one.subcommand in STARTING]
-    if len(configs) != 1 or not launches:
+    if len(configs) != 1:
         return
     (config,) = configs.values()
+    launches = [one for one in facts.all(LaunchArguments) if one.subcommand not in ASKING]
+    if not launches:
+        yield untold(config, "the command starts no engine")
+        return
     document, wish, sized = json.loads(config.text), facts.first(MemoryWish), size(facts)
     if sized is None:
         yield untold(config, "how much memory a device has is not known")

@@ -11,10 +11,17 @@ import pytest
 
 DIAG = (sys.executable, "-c", "from diag.cli import main; main()")
 CONFIGS = Path(__file__).parents[1] / "unit" / "memory" / "configs"
-SEVEN = ("--config", str(CONFIGS / "Qwen--Qwen2.5-7B-Instruct.json"), "--device", "H100 SXM", "--engine", "vllm==0.19.0")
+SEVEN = (
+    "--config",
+    str(CONFIGS / "Qwen--Qwen2.5-7B-Instruct.json"),
+    "--device",
+    "H100 SXM",
+    "--engine",
+    "vllm==0.19.0",
+)
 LAUNCH = "vllm serve Qwen/Qwen2.5-7B-Instruct \\\n  --gpu-memory-utilization 0.95 \\\n  --max-model-len 8192"
 LOG = """\
-INFO 12-01 10:00:00 [core.py:101] Initializing a V1 LLM engine (v0.19.0) with config: model='Qwen/Qwen2.5-7B-Instruct', x
+INFO 12-01 10:00:00 [core.py:101] Initializing a V1 LLM engine (v0.19.0) with config: model='Qwen/Qwen2.5-7B-Instruct'
 INFO 12-01 10:00:30 [gpu_model_runner.py:4566] Model loading took 15.25 GiB memory and 3.9 seconds
 INFO 12-01 10:01:00 [gpu_worker.py:436] Available KV cache memory: 57.00 GiB
 """
@@ -33,7 +40,14 @@ def plan(told: subprocess.CompletedProcess[str]) -> dict[str, object]:
 def test_a_launch_as_people_paste_it() -> None:
     told = ran(*SEVEN, "--requests", "256x(512+512)")
     assert (told.returncode, told.stderr) == (0, "")
-    for said in ("it starts, high confidence", "[config]", "[fit]", "KV cache: 1,096,", "Demand 256 x 1024: 23.", "left over"):
+    for said in (
+        "it starts, high confidence",
+        "[config]",
+        "[fit]",
+        "KV cache: 1,096,",
+        "Demand 256 x 1024: 23.",
+        "left over",
+    ):
         assert said in told.stdout
     assert "it is" not in told.stdout
 
@@ -85,7 +99,7 @@ def test_bad_input_is_one_line(words: tuple[str, ...], said: str) -> None:
     ("words", "launch", "said"),
     [
         ((*SEVEN[:2], "--device", "Abacus 9"), LAUNCH, "how much memory a device has is not known"),
-        (SEVEN[:4], "vllm bench serve --model M", "there is no plan"),
+        (SEVEN[:4], "vllm bench serve --model M", "the command starts no engine"),
     ],
 )
 def test_without_a_plan_it_says_why_and_ends_with_four(words: tuple[str, ...], launch: str, said: str) -> None:

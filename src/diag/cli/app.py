@@ -29,7 +29,7 @@ from diag.cli.options import (
     Told,
     grouped,
 )
-from diag.cli.planning import Planned
+from diag.cli.planning import Planned, Probed
 from diag.cli.values import place, told
 
 TYPE_CHECKING = False
@@ -151,7 +151,7 @@ def ops(operators: Operators, output: Output, content: Content, bounds: Bounds) 
 
 @app.group("mem")
 def memory() -> None:
-    """Plan what a launch takes of a device's memory, before it is started."""
+    """Plan what a launch takes of a device's memory, and ask a device what it has."""
 
 
 @memory.command("plan")
@@ -169,6 +169,21 @@ def mem_plan(planned: Planned, output: Output, content: Content, bounds: Bounds)
     from diag.cli import mem_plan as command
 
     return command.run(planned, output=output, content=content, bounds=bounds)
+
+
+@memory.command("probe")
+@grouped(probed=Probed, output=Output, content=Content, bounds=Bounds)
+def mem_probe(probed: Probed, output: Output, content: Content, bounds: Bounds) -> int:
+    """Say what each device tells of its memory, what a context takes, and what can really be allocated.
+
+    Each question is asked in a process that ends at once. With --allocate the largest block is found by halving, in
+    plain allocations that are freed at once; the last 2 GiB or 5 % are never taken, and nothing is where others hold
+    the device. --device cpu does the same with the host's memory, within ulimit -v and cgroups. Exit code: 4 where
+    there is no accelerator.
+    """
+    from diag.cli import mem_probe as command
+
+    return command.run(probed, output=output, content=content, bounds=bounds)
 
 
 @app.command()

@@ -62,9 +62,10 @@ FREE = ("facts", "values")
 
 DOING = {"live": "examining this host", "run": ""}
 """What is said meanwhile; nothing where a command writes to the same terminal."""
-EXPLAIN, RUN, COMM, DEVICE, OPS, MEMORY = "explain", "run", "comm", "device", "ops", "mem plan"
+EXPLAIN, RUN, COMM, DEVICE, OPS = "explain", "run", "comm", "device", "ops"
+MEMORY, PROBE = "mem plan", "mem probe"
 HOST = "cpu"
-SUBJECTS = {COMM: "collectives/", DEVICE: "device/", OPS: "operators/", MEMORY: "memory/"}
+SUBJECTS = {COMM: "collectives/", DEVICE: "device/", OPS: "operators/", MEMORY: "memory/", PROBE: "memory/"}
 """Commands that measure, and how the rules begin that are about what they measure."""
 
 

@@ -1,4 +1,4 @@
-"""The options of `diag mem plan`: a group like those of `options`."""
+"""The options of `diag mem plan` and `diag mem probe`: groups like those of `options`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from diag.cli.options import OPTIONS
+from diag.cli.options import IMPORTS, OPTIONS, PYTHON
 from diag.cli.values import place, told
 
 
@@ -24,6 +24,30 @@ class Planned(Struct, frozen=True, kw_only=True):
     log: str | None
 
 
+class Probed(Struct, frozen=True, kw_only=True):
+    """Of which devices the memory is asked about, and how much is allocated; see the help of `diag mem probe`."""
+
+    device: tuple[str, ...]
+    allocate: bool
+    limit: str | None
+    imports: tuple[str, ...]
+    python: str | None
+
+
+OPTIONS[Probed] = (
+    click.option(
+        "--device",
+        multiple=True,
+        default=("auto",),
+        callback=told,
+        metavar="NAME",
+        help="As torch calls it: cuda, cuda:1, xpu, npu, cpu (repeatable); without it every accelerator.",
+    ),
+    click.option("--allocate", is_flag=True, help="Find what can really be had, where nobody else holds the device."),
+    click.option("--limit", callback=told, metavar="SIZE", help="Never allocate more than this: 2GiB."),
+    IMPORTS,
+    PYTHON,
+)
 OPTIONS[Planned] = (
     click.option(
         "--launch",

@@ -25,6 +25,7 @@ from diag.facts import (
     HostLink,
     MatrixProduct,
     MemoryPlan,
+    MemoryRead,
     Operator,
     OperatorScan,
     ProcessHolds,
@@ -53,7 +54,7 @@ MEASURED: Mapping[str, tuple[tuple[type[Fact], ...], str]] = {
     "collectives/": ((Collective,), "not measured"),
     "device/": ((DeviceMemory, HostLink, MatrixProduct), "not tested"),
     "operators/": ((OperatorScan, ProcessHolds), "not looked at"),
-    "memory/": ((MemoryPlan,), "not planned"),
+    "memory/": ((MemoryPlan, MemoryRead), "not planned"),
 }
 """Of what a command measures: the facts that tell it, and the words where none does."""
 Words = Mapping[str, str]
@@ -109,7 +110,8 @@ def unmeasured(examination: Examination, checks: Mapping[str, Check], subject: s
         one.findings and one.severity == "error" and one.check.startswith(subject) for one in examination.results
     )
     if not (any(facts.first(kind) for kind in kinds) or told or reasons):
-        untold = [one.reason for one in facts.all(Unavailable) if kinds[0].__name__ in one.tells]
+        names = {kind.__name__ for kind in kinds}
+        untold = dict.fromkeys(one.reason for one in facts.all(Unavailable) if names & {*one.tells})
         troubles = [one.reason for one in facts.all(CollectiveTrouble)]
         why = "; ".join(troubles or untold) or "?"
         reasons.append(words[said].format(why=f"{why} {words['no torch']}" if NO_TORCH in why else why))

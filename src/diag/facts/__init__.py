@@ -99,6 +99,7 @@ from diag.facts.matrix import (
     TorchWheel,
 )
 from diag.facts.memory import MemoryChange, MemoryPlan, MemoryTerm, MemoryWish, ModelConfig
+from diag.facts.memory_probe import MemoryAllocation, MemoryRead
 from diag.facts.models import (
     JETSON,
     architecture_of,
@@ -241,9 +242,11 @@ __all__ = [
     "Listing",
     "MatrixProduct",
     "MatrixVerdict",
+    "MemoryAllocation",
     "MemoryBandwidth",
     "MemoryChange",
     "MemoryPlan",
+    "MemoryRead",
     "MemoryTerm",
     "MemoryWish",
     "ModelConfig",

@@ -50,7 +50,7 @@ class EngineLever(Reference, frozen=True, kw_only=True):
 class EngineDefault(OfRelease, frozen=True, kw_only=True):
     """What a lever has where it is not told: `value`, on devices from `from_gib` to below `below_gib`.
 
-    `context` is the subcommand, empty for any; `ranks` those from which on it holds. `unless` are patterns of names of
+    `context` is how the subcommand begins; `ranks` those from which on it holds. `unless` are patterns of names of
     devices for which it does not.
     """
 

@@ -77,7 +77,7 @@ def defaults(facts: Facts, one: LaunchArguments, around: Surroundings, ranks: in
     found: dict[Lever, float] = {}
     for row in of_releases(facts.all(EngineDefault), one.engine, around.version, around.vendors):
         sized = row.from_gib <= around.gib and (row.below_gib is None or around.gib < row.below_gib)
-        meant = row.context in ("", one.subcommand) and ranks >= row.ranks
+        meant = one.subcommand.startswith(row.context) and ranks >= row.ranks
         if sized and meant and not any(matches(around.device, name) for name in row.unless):
             found.setdefault(row.lever, row.value)
     return found

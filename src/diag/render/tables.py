@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from diag.render import collectives, decode, devices, memory, operators, pairs
+from diag.render import collectives, decode, devices, memory, memory_probe, operators, pairs
 from diag.report import Report
 
 
@@ -20,3 +20,4 @@ def tables(report: Report, words: Mapping[str, str]) -> Iterator[str]:
     yield from operators.table(report, words)
     yield from decode.decoded(report, words)
     yield from memory.table(report, words)
+    yield from memory_probe.table(report, words)
