@@ -203,7 +203,7 @@ def _death(part: Capture, document: Document, at: str, one: Document) -> Operato
 
 def _scan(part: Capture, document: Document, looked: int, untold: list[str]) -> OperatorScan:
     return OperatorScan(
-        origin=part.said(f"{document['how']}: {looked} operators in {document['seconds']} s"),
+        origin=part.said(f'"how": "{document["how"]}"'),
         detector=document["how"],
         device=document["device"],
         looked=looked,

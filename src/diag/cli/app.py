@@ -161,8 +161,8 @@ def mem_plan(planned: Planned, output: Output, content: Content, bounds: Bounds)
 
     \b
     It needs no accelerator:
-      diag mem plan --launch "vllm serve Qwen/Qwen3-8B -tp 2" --config config.json --device H200 \\
-          --engine vllm==0.19.0 --requests "256x(512+512)"
+      diag mem plan --launch "ENGINE serve MODEL -tp 2" --config config.json --device H200 \\
+          --engine ENGINE==0.19.0 --requests "256x(512+512)"
     Every figure tells whether it was read in the engine's source (src), fitted to printed start-ups (fit), is a
     hypothesis (hyp), or was printed by this engine (--log). Exit code: 1 where it will not start, 4 without a plan.
     """

@@ -72,7 +72,7 @@ def components(asked: Planned) -> dict[str, str]:
     words = []
     if asked.engine:
         if not ENGINE.fullmatch(asked.engine):
-            raise DiagError(f"--engine {asked.engine}: it is not NAME==VERSION, such as vllm==0.19.0")
+            raise DiagError(f"--engine {asked.engine}: it is not NAME==VERSION")
         words.append(asked.engine)
     if bytes_of(asked.device) is None:
         if not DEVICE.fullmatch(asked.device):

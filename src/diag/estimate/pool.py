@@ -1,9 +1,9 @@
 """The pool of a KV cache: what a token and a request take of it on one rank, and how many fit.
 
 Bytes are per rank: heads of keys are divided by tensor parallelism and never below one, latent vectors and indexers are
-on every rank whole. vLLM gives all kinds of layers blocks of one size out of one pool: layers of a kind are put into
-groups of equal size, each group's block holds the tokens of that many layers, and a linear layer's state is padded to a
-block of its own. SGLang has a pool of tokens and one of states.
+on every rank whole. All kinds of layers get blocks of one size out of one pool: layers of a kind are put into groups of
+equal size, each group's block holds the tokens of that many layers, and a linear layer's state is padded to a block of
+its own. Engines that have a pool of tokens and one of states are in `slots`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Pool:
 
     @property
     def capacity(self) -> int:
-        """Tokens as releases up to 0.20 print them: those of one group."""
+        """Tokens as they are printed: those of one group."""
         return self.blocks // sum(self.groups.values()) * self.tokens
 
 
