@@ -10,16 +10,18 @@ beyond what its maker states where neither torch nor the table of devices tells.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from diag.api import (
     Accelerator,
     Case,
+    Change,
     Demand,
     Device,
     DeviceModel,
+    Division,
     Engine,
     EngineBudget,
     EngineDefault,
@@ -28,6 +30,7 @@ from diag.api import (
     EngineState,
     Fact,
     Facts,
+    Launch,
     LaunchArguments,
     Levers,
     MemoryChange,
@@ -258,7 +261,9 @@ def weigher(model: ModelLayers, asked: Asked, width: int) -> Callable[[Shares], 
 def calibrated(facts: Facts, arguments: LaunchArguments, case: Case) -> Case:
     """A case with what the engine printed of itself in place of what is estimated, the pool with what is left over."""
     printed = {name: max(values) for name, values in sizes(facts, arguments.engine).items() if name in TERMS}
-    pools = sizes(facts, arguments.engine).get(POOL, [])
+    # One that keeps states beside its tokens prints the size of the tokens alone.
+    apart = isinstance(case.rules, Reserved) and case.model.count("linear")
+    pools = [] if apart else sizes(facts, arguments.engine).get(POOL, [])
     if not (printed or pools):
         return case
     estimated = {one.name: one.bytes for one in case.rules.divide(case).terms}
@@ -286,19 +291,9 @@ def told(facts: Facts, asked: Asked, case: Case) -> MemoryPlan:
     wish, launch = asked.wish, case.launch
     demand = Demand(wish.requests, wish.length) if wish and wish.requests and wish.length else None
     made = plan(case, demand)
-    division, pool = made.division, made.division.pool
+    division = made.division
     devices = (wish.devices if wish else None) or len(facts.devices()) or launch.shares.ranks * launch.shares.stages
-    levers = Levers.of(facts, asked.arguments)
     doubts = (*made.doubts, *(() if asked.sized.exact else ("size",)), *(() if asked.version else ("version",)))
-    changes = [
-        MemoryChange(
-            flags=tuple(said(levers, dict(one.levers))),
-            outcome=one.plan.outcome,
-            tokens=one.plan.division.pool.capacity if one.plan.division.pool else 0,
-            used=one.plan.used,
-        )
-        for one in advice(case, demand, devices)
-    ]
     return MemoryPlan(
         origin=asked.arguments.origin,
         engine=asked.arguments.engine,
@@ -308,32 +303,39 @@ def told(facts: Facts, asked: Asked, case: Case) -> MemoryPlan:
         ranks=launch.shares.ranks,
         stages=launch.shares.stages,
         engines=launch.engines,
-        total=division.total,
-        asked=division.asked,
-        fraction=division.asked / division.total if launch.fraction is None else launch.fraction,
-        free=division.free,
-        room=division.room,
-        spare=division.spare,
+        **{name: getattr(division, name) for name in ("total", "asked", "fraction", "free", "room", "spare")},
         terms=tuple(
             MemoryTerm(one.name, one.bytes, one.origin, one.off, one in division.inside) for one in division.terms
         ),
         outcome=made.outcome,
         confidence="medium" if made.confidence == "high" and doubts else made.confidence,
         doubts=doubts,
-        tokens=pool.capacity if pool else 0,
-        places=pool.places if pool else None,
-        length=launch.length,
-        requests=launch.requests,
-        batched=launch.tokens,
-        longest=pool.longest(launch.tokens) if pool else None,
-        concurrency=pool.concurrency(launch.length, launch.tokens) if pool and launch.length else None,
         demand=(demand.requests, demand.length) if demand else None,
         used=made.used,
         capacity_limited=made.capacity_limited,
         safest=safest(case),
         calibrated=tuple(case.corrections),
-        advice=tuple(changes),
+        advice=tuple(changes(Levers.of(facts, asked.arguments), advice(case, demand, devices))),
+        **held(launch, division),
     )
+
+
+def held(launch: Launch, division: Division) -> dict[str, Any]:
+    """What fits into the pool of a launch."""
+    pool = division.pool
+    figures: dict[str, Any] = {"length": launch.length, "requests": launch.requests, "batched": launch.tokens}
+    if pool is None:
+        return figures
+    figures |= {"tokens": pool.capacity, "places": pool.places, "longest": pool.longest(launch.tokens)}
+    return figures | {"concurrency": pool.concurrency(launch.length, launch.tokens) if launch.length else None}
+
+
+def changes(levers: Levers, found: Iterable[Change]) -> Iterator[MemoryChange]:
+    """Each change with its flags as the engine has them."""
+    for one in found:
+        pool = one.plan.division.pool
+        flags = tuple(said(levers, dict(one.levers)))
+        yield MemoryChange(flags, one.plan.outcome, pool.capacity if pool else 0, one.plan.used)
 
 
 def number(text: str) -> float:

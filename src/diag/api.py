@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from diag import facts
 from diag.capture import Capture
 from diag.check import Answer, Check, Words, check
-from diag.estimate.advice import advice
+from diag.estimate.advice import Change, advice
 from diag.estimate.blame import Verdict, judged, pairs_of
 from diag.estimate.curve import Curve
 from diag.estimate.decode import FEW, RIVALS, Decoder, Step, dense_weights, share, step
 from diag.estimate.isolation import Known, bases, inside
 from diag.estimate.isolation import measured as measured_pairs
-from diag.estimate.memory import Case, Device, Term
+from diag.estimate.memory import Case, Device, Division, Launch, Term
 from diag.estimate.model import Model as ModelLayers
 from diag.estimate.plan import Demand, Plan, plan, safest
 from diag.estimate.pool import Shares
@@ -39,16 +39,19 @@ __all__ = [
     "Answer",
     "Capture",
     "Case",
+    "Change",
     "Check",
     "Curve",
     "Decoder",
     "Deduction",
     "Demand",
     "Device",
+    "Division",
     "Evidence",
     "Finding",
     "Fits",
     "Known",
+    "Launch",
     "Line",
     "ModelLayers",
     "Part",

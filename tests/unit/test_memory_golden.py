@@ -88,3 +88,27 @@ def test_larger_chunks_are_refused_by_the_engines_own_reserve(chunk: int) -> Non
 def test_eight_bits_hold_more_but_not_twice_as_much() -> None:
     plain, eight = (glm(f"--mem-fraction-static 0.85 {more}") for more in ("", "--kv-cache-dtype fp8_e4m3"))
     assert eight.tokens / plain.tokens == pytest.approx(1.63, abs=0.005)
+
+
+def seven(more: str) -> MemoryPlan:
+    launch = f"vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 8192 {more}"
+    return planned(launch, "Qwen--Qwen2.5-7B-Instruct", release="vllm==0.19.0", device="H100 SXM", devices=8)
+
+
+def test_bytes_asked_for_are_the_cache() -> None:
+    assert seven("--kv-cache-memory-bytes 10G").room == pytest.approx(10 * GIB)
+
+
+def test_a_layer_that_drafts_keeps_keys_too() -> None:
+    plain, told = seven(""), seven("""--speculative-config '{"method": "eagle", "num_speculative_tokens": 3}'""")
+    words = seven("""--speculative-config '{"method": "ngram", "num_speculative_tokens": 3}'""")
+    assert told.tokens / plain.tokens == pytest.approx(28 / 29, abs=1e-4)
+    assert (words.tokens, "drafts" in told.doubts) == (plain.tokens, True)
+
+
+def test_engines_beside_each_other_share_the_demand() -> None:
+    asked = {"release": "vllm==0.19.0", "device": "H100 SXM", "devices": 8, "requests": 256, "length": 8192}
+    launch = "vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 8192 --data-parallel-size {}"
+    one, four = (planned(launch.format(count), "Qwen--Qwen2.5-7B-Instruct", **asked) for count in (1, 4))
+    assert (one.tokens, one.capacity_limited, four.capacity_limited) == (four.tokens, True, False)
+    assert four.used == pytest.approx((one.used or 0) / 4)

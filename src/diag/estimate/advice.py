@@ -85,7 +85,7 @@ def moved(launch: Launch, lever: Lever, value: float) -> Launch:
 
 def fractions(case: Case, now: Plan, devices: int) -> Iterator[float]:
     """Those nearest to the present one first, in both directions where it starts."""
-    present = now.division.asked / now.division.total
+    present = now.division.fraction
     steps = (round(step * FINE, 3) for step in range(1, round(HIGHEST / FINE) + 1))
     yield from sorted(steps, key=lambda one: abs(one - present))
 

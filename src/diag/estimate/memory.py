@@ -38,7 +38,8 @@ class Launch:
     `fraction` is the part of the memory that it may take, None where the engine decides. `width` are bytes of a number
     of the model, `kept` those of what is kept of it. `captured` is the largest batch that graphs are captured of.
     `cached_prefixes`: what requests have in common is kept for later ones. `slots`: states that are kept, if told.
-    `engines` are started beside each other, each on devices of its own.
+    `engines` are started beside each other, each on devices of its own. `pool_bytes` are asked for in place of a part.
+    `drafted`: a model of its own drafts, of which nothing is told.
     """
 
     tokens: int
@@ -53,6 +54,8 @@ class Launch:
     captured: int | None = None
     slots: int | None = None
     engines: int = 1
+    pool_bytes: float | None = None
+    drafted: bool = False
 
     @property
     def largest_graph(self) -> int:
@@ -86,13 +89,17 @@ class Device:
 
 @dataclass(frozen=True)
 class Division:
-    """The memory of a device in bytes: `asked` for the engine's own, what that goes to, and what is taken beside it."""
+    """The memory of a device in bytes: `asked` for the engine's own, what that goes to, and what is taken beside it.
+
+    `fraction` is what that is of what the engine takes it of: of the whole, or of what was free.
+    """
 
     total: float
     asked: float
     inside: tuple[Term, ...]
     outside: tuple[Term, ...]
     free: float
+    fraction: float
     pool: Pool | Slots | None = None
 
     @property

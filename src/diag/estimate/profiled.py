@@ -90,11 +90,13 @@ class Profiled:
         if self.unprofiled and model.count("linear"):
             outside.append(Term("states beyond the profile", unprofiled(model, launch, self.unprofiled), "hyp"))
         asked = device.total * (self.fraction if launch.fraction is None else launch.fraction)
+        if launch.pool_bytes is not None:
+            asked = sum(one.bytes for one in inside) + launch.pool_bytes
         free = device.total - context.bytes if device.free is None else device.free
         taken = max(device.total - context.bytes - free, 0.0)
         if taken:
             (inside if self.others_charged else outside).append(Term("others", taken, "given"))
-        return Division(device.total, asked, tuple(inside), tuple(outside), free)
+        return Division(device.total, asked, tuple(inside), tuple(outside), free, asked / device.total)
 
     def pool(self, case: Case, room: int) -> Pool:
         """The blocks that so many bytes are cut into."""
@@ -125,6 +127,7 @@ class Profiled:
             "release": not self.fitted,
             "device": not case.device.fitted,
             "step": far_step(case.launch),
+            "drafts": case.launch.drafted,
             "linear": bool(case.model.count("linear")) and not self.fitted,
         }
         return tuple(name for name, outside in told.items() if outside)

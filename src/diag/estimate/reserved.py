@@ -93,7 +93,7 @@ class Reserved:
         taken = max(device.total - context.bytes - free, 0.0)
         if taken:
             outside.append(Term("others", taken, "given"))
-        return Division(device.total, asked, inside, tuple(outside), free)
+        return Division(device.total, asked, inside, tuple(outside), free, asked / free)
 
     def pool(self, case: Case, room: int) -> Slots:
         """The tokens and states that so many bytes hold."""
@@ -109,5 +109,11 @@ class Reserved:
     def fits(self, case: Case) -> tuple[str, ...]:
         """What of this case lies outside of what its constants are from."""
         return tuple(
-            name for name, outside in {"release": not self.fitted, "device": not case.device.fitted}.items() if outside
+            name
+            for name, outside in {
+                "release": not self.fitted,
+                "device": not case.device.fitted,
+                "drafts": case.launch.drafted,
+            }.items()
+            if outside
         )

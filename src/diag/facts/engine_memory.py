@@ -26,6 +26,7 @@ Lever = Literal[
     "state",
     "slots",
     "bytes",
+    "drafts",
 ]
 """What of a launch decides over memory, whatever an engine calls it."""
 

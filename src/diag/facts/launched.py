@@ -19,6 +19,7 @@ NUMBER = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s?([kKmMgG]?)")
 OFF = ("false", "0", "no")
 WIDE, HALF, EIGHT = 4, 2, 1
 EIGHTS = ("fp8", "int8", "e4m3", "e5m2")
+WORDS = "ngram"
 WIDTHS = {"float32": WIDE, "float": WIDE, "fp32": WIDE}
 
 
@@ -104,6 +105,7 @@ def launch_of(facts: Facts, one: LaunchArguments, model: Model, around: Surround
             ranks=ranks,
             stages=levers.whole("stages") or 1,
             replicas=replicas if apart else 1,
+            more=drafts(model, levers.told.get("drafts", "")),
             experts=ranks * engines if levers.told.get("experts") == "true" else levers.whole("experts") or 1,
         ),
         width=width,
@@ -117,7 +119,14 @@ def launch_of(facts: Facts, one: LaunchArguments, model: Model, around: Surround
         captured=int(captured) if captured else None,
         slots=levers.whole("slots"),
         engines=engines,
+        pool_bytes=levers.number("bytes"),
+        drafted=bool(levers.told.get("drafts")) and not model.drafts,
     )
+
+
+def drafts(model: Model, asked: str) -> int:
+    """Layers that draft and keep keys and values: the model's own where it has any, else one; none where words do."""
+    return 0 if not asked or WORDS in asked.lower() else model.drafts or 1
 
 
 def state_width(model: Model, levers: Levers, state: str, width: int) -> int:

@@ -80,8 +80,6 @@ class MemoryPlan(Passing, frozen=True, kw_only=True):
     confidence: Literal["high", "medium", "low"]
     doubts: tuple[str, ...] = ()
     tokens: int = 0
-    block_tokens: int | None = None
-    blocks: int | None = None
     places: int | None = None
     length: int = 0
     requests: int = 0
