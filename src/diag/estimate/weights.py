@@ -268,6 +268,8 @@ def vision(config: Config, hidden: int) -> int:
     """Numbers of a vision tower and of what joins it to the decoder, by its own config."""
     one = part(config, "vision_config")
     wide, deep = number(one, "hidden_size", "embed_dim"), number(one, "depth", "num_hidden_layers", "layers")
+    if not (wide and deep):
+        return 0
     inner = number(one, "intermediate_size") or 4 * wide
     gated = str(one.get("hidden_act")) == "silu" or one.get("model_type") == "pixtral"
     patch, turn = number(one, "patch_size"), number(one, "temporal_patch_size") or 1
