@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -14,6 +14,10 @@ class ModelConfig(Passing, frozen=True, kw_only=True):
     """A whole `config.json` of a model, as one line of JSON."""
 
     text: str
+
+    def told(self) -> dict[str, Any]:
+        """How long it is: what it says is told by others."""
+        return {"characters": len(self.text)}
 
 
 class MemoryWish(Passing, frozen=True, kw_only=True):
