@@ -81,13 +81,20 @@ def defaults(facts: Facts, one: LaunchArguments, around: Surroundings, ranks: in
     for row in of_releases(facts.all(EngineDefault), one.engine, around.version, around.vendors):
         sized = row.from_gib <= around.gib and (row.below_gib is None or around.gib < row.below_gib)
         meant = one.subcommand.startswith(row.context) and ranks >= row.ranks
-        if sized and meant and not any(matches(around.device, name) for name in row.unless):
+        if sized and meant and named(around.device, row):
             found.setdefault(row.lever, row.value)
     return found
 
 
+def named(device: str, row: EngineDefault) -> bool:
+    """Whether a row holds for a device of this name."""
+    if any(matches(device, name) for name in row.unless):
+        return False
+    return not row.only or any(matches(device, name) for name in row.only)
+
+
 def launch_of(facts: Facts, one: LaunchArguments, model: Model, around: Surroundings, *, state: str) -> Launch:
-    """The launch as far as memory is concerned; `state` says whose type a recurrent state has: `config` or `model`."""
+    """The launch as far as memory is concerned; `state` is whose type a recurrent state has in the engine's release."""
     levers = Levers.of(facts, one)
     ranks = levers.whole("ranks") or 1
     usual = defaults(facts, one, around, ranks)
@@ -137,7 +144,9 @@ def state_width(model: Model, levers: Levers, state: str, width: int) -> int:
         return WIDTHS.get(asked, HALF)
     if model.state is None or model.state.kind == "kda":
         return WIDE
-    return WIDTHS.get(model.state.dtype, width) if state == "config" else width
+    if state.startswith("config") and model.state.dtype:
+        return WIDTHS.get(model.state.dtype, HALF)
+    return width if state in ("config", "model") else WIDE
 
 
 def said(levers: Levers, moved: Mapping[Lever, float]) -> Iterator[tuple[str, str]]:
