@@ -71,6 +71,8 @@ FITTED = ("H100*", "H200*")
 """Devices on which the constants were fitted, or tell the same."""
 ASKING = ("bench serve", "router", "bench_serving", "chat", "complete")
 """Subcommands that start no engine, but ask one that runs."""
+EARLIER = {"vllm": ("VLLM_USE_V1", "0", "0.7.3")}
+"""The variable with which releases that have two engines start the earlier one, and a release that had that alone."""
 EVEN, IDLE = 0.01, 1024.0
 """The part by which ranks may differ where all bytes are known, and MiB in use that are nobody's."""
 TERMS = {
@@ -127,6 +129,8 @@ def memory_plan(facts: Facts) -> Iterator[Fact]:
         return
     for one in launches:
         version = next((part.version for part in parts_named(facts, one.engine)), one.version)
+        variable, value, older = EARLIER.get(one.engine, ("", "", ""))
+        version = older if variable and (variable, value) in one.environment else version
         found = planned(facts, Asked(one, version, sized, wish, document))
         yield untold(config, found) if isinstance(found, str) else found
 
@@ -183,7 +187,9 @@ def planned(facts: Facts, asked: Asked) -> MemoryPlan | str:
     engine, version = asked.arguments.engine, asked.version
     vendors = present_makers(facts) | {device.vendor for device in facts.devices()}
     budget = of_release(facts.all(EngineBudget), engine, version, vendors)
-    reserve = of_release(facts.all(EngineReserve), engine, version, vendors)
+    gib = asked.sized.bytes / GIB
+    meant = [one for one in facts.all(EngineReserve) if one.from_gib <= gib < (one.below_gib or gib + 1)]
+    reserve = of_release(meant, engine, version, vendors)
     row = budget or reserve
     if row is None:
         return f"what {engine} {version} does with memory is not known"
@@ -191,7 +197,7 @@ def planned(facts: Facts, asked: Asked) -> MemoryPlan | str:
         model = ModelLayers.of(asked.config)
     except ValueError as error:
         return f"the config is no decoder's: {error}"
-    around = Surroundings(version, vendors, asked.sized.bytes / GIB, asked.sized.name)
+    around = Surroundings(version, vendors, gib, asked.sized.name)
     launch = launch_of(facts, asked.arguments, model, around, state=row.state)
     weighed = weigher(model, asked, launch.width)
     if weighed is None:
@@ -233,6 +239,8 @@ def reserved(row: EngineReserve) -> Reserved:
         replicated=row.replica_mib,
         crowded=row.crowded_mib,
         latent=row.latent_mib,
+        grouped=row.grouped_mib,
+        drafts=row.drafts_mib,
         floor=row.floor_mib,
         large=row.large_gib,
         fitted=row.fitted,

@@ -71,8 +71,8 @@ SEVEN = (
         "https://github.com/baidu/vLLM-Kunlun",
         "https://github.com/vllm-project/vllm/issues/52872",
     ),
-    fires=(ONE + START.format("0.10.2", "Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 1.0") + SEVEN,),
-    silent=(ONE + START.format("0.10.2", "Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 0.9") + SEVEN,),
+    fires=(ONE + START.format("0.8.5", "Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 1.0") + SEVEN,),
+    silent=(ONE + START.format("0.8.5", "Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 0.9") + SEVEN,),
 )
 def planned_overrun(facts: Facts) -> Iterator[Answer]:
     """Each plan with that outcome."""

@@ -59,12 +59,13 @@ def command(row: dict[str, Any]) -> str:
     flags, names = row["flags"], FLAGS[row["engine"]]
     words = [STARTS[row["engine"]], f"--tensor-parallel-size {row['tp']} --pipeline-parallel-size {row['pp']}"]
     words += [f"--{names[key]} {value}" for key, value in flags.items() if key in names and value != "auto"]
-    if row["engine"] == "vllm" and "max_model_len" not in flags and row["outcome"][:4] != "FAIL":
+    if row["engine"] == "vllm" and "max_model_len" not in flags:
         words.append(f"--max-model-len {min(row['printed'].get('kv_tokens', TRIED), TRIED)}")
     if row["id"].startswith(SMALL):
         words.append(f"--max-num-seqs {FEW}")
     words += [f"--{name}" for key, name in SWITCHES.items() if flags.get(key)]
     words += [f"--data-parallel-size {row['dp']}"] if row["dp"] > 1 else []
+    words = ["VLLM_USE_V1=0", *words] if "(V0)" in row["version"] else words
     return " ".join([*words, *(["--quantization fp8"] if row["id"].endswith("qfp8") else [])])
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Lever = Literal["fraction", "requests", "tokens", "cache", "eager", "length", "ranks"]
 FEWEST, SMALLEST = 8, 1024
 """Requests and tokens of a step below which nobody serves."""
-COARSE, SHOWN = 8, 2
+COARSE, SHOWN = 4, 2
 """Of fractions each so many is tried beside another lever, and so many pairs are told."""
 ROUND = 1024
 """Tokens that a length is rounded to."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     Config = Mapping[str, Any]
 
@@ -30,6 +30,8 @@ TYPES: dict[str, Keeps] = {
     "linear_attention": "linear",
     "mamba": "linear",
 }
+MOST, DEEPEST = 2**31, 4096
+"""Above any size, and any number of layers, of a model."""
 PATTERN: dict[str, Keeps] = {"M": "linear", "*": "full", "E": "none", "-": "none"}
 """The letters of `hybrid_override_pattern`."""
 ALTERNATING = {"gemma2": 2, "cohere2": 4, "gemma3_text": 6}
@@ -138,7 +140,9 @@ class Model:
         )
         if not (hidden and layers and heads):
             raise ValueError("it states no hidden_size, num_hidden_layers or num_attention_heads")
-        return cls(
+        if layers > DEEPEST:
+            raise ValueError(f"it states {layers} layers")
+        found = cls(
             hidden=hidden,
             vocabulary=number(text, "vocab_size") or number(config, "vocab_size"),
             heads=heads,
@@ -159,6 +163,9 @@ class Model:
                 text.get("torch_dtype") or text.get("dtype") or config.get("torch_dtype") or config.get("dtype") or ""
             ),
         )
+        if not found.head or not any(one != "none" for one in found.kept):
+            raise ValueError("its sizes contradict each other")
+        return found
 
 
 def text_part(config: Config) -> Config:
@@ -167,20 +174,33 @@ def text_part(config: Config) -> Config:
 
 
 def number(config: Config, *names: str) -> int:
-    """The first of these that is a whole number, 0 where none is."""
+    """The first of these that is a whole number above zero that a model may have, 0 where none is."""
     found = (config.get(name) for name in names)
-    return next((one for one in found if isinstance(one, int) and not isinstance(one, bool)), 0)
+    return next((one for one in found if isinstance(one, int) and not isinstance(one, bool) and 0 < one < MOST), 0)
+
+
+def listed(config: Config, name: str) -> list[Any]:
+    """A list, empty where there is none."""
+    found = config.get(name)
+    return found if isinstance(found, list) else []
+
+
+def part(config: Config, name: str) -> Config:
+    """A part that has fields of its own, empty where there is none."""
+    found = config.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def keeps(config: Config, layers: int) -> tuple[Keeps, ...]:
     """What each layer keeps."""
-    if pattern := config.get("hybrid_override_pattern"):
-        return tuple(PATTERN.get(one, "full") for one in str(pattern))
+    pattern = str(config.get("hybrid_override_pattern") or "")
+    if len(pattern) == layers:
+        return tuple(PATTERN.get(one, "full") for one in pattern)
     if isinstance(types := config.get("layer_types"), list) and len(types) == layers:
         return tuple(TYPES.get(str(one), "full") for one in types)
     if isinstance(linear := config.get("linear_attn_config"), dict):
         # Counted from 1.
-        full = set(linear.get("full_attn_layers") or ())
+        full = {one for one in listed(linear, "full_attn_layers") if isinstance(one, int)}
         return tuple(FULL if place + 1 in full else LINEAR for place in range(layers))
     if every := number(config, "full_attention_interval"):
         return tuple(LINEAR if (place + 1) % every else FULL for place in range(layers))
@@ -209,7 +229,7 @@ def indexer(config: Config, layers: int) -> Indexer | None:
     """Its indexer; layers that share another's are not counted."""
     if not (width := number(config, "index_head_dim")):
         return None
-    types: Sequence[Any] = config.get("indexer_types") or ["full"] * layers
+    types = listed(config, "indexer_types") or ["full"] * layers
     owners = tuple(one == "full" for one in types)
     return Indexer(width, sum(owners), number(config, "index_n_heads"), owners)
 

@@ -24,7 +24,7 @@ TIGHT = 0.5
 """GiB that must be left for an engine not to be on the edge."""
 FAIR = ("starts", "tight")
 """Outcomes of what starts."""
-HIGHEST, FINE = 0.99, 0.005
+HIGHEST, FINE = 0.99, 0.01
 """The highest part of a device that is ever advised, and the steps in which it is looked for."""
 
 
@@ -137,7 +137,7 @@ def apart(one: Outcome, other: Outcome) -> bool:
 
 
 def safest(case: Case, demand: Demand | None = None) -> float | None:
-    """The highest fraction with which it starts, in steps of half a hundredth; None where there is none."""
+    """The highest fraction with which it starts, in steps of a hundredth; None where there is none."""
     steps = range(round(HIGHEST / FINE), 0, -1)
     tried = (replace(case, launch=replace(case.launch, fraction=step * FINE)) for step in steps)
     return next((one.launch.fraction for one in tried if plan(one, demand).outcome == "starts"), None)

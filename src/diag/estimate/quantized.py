@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+from diag.estimate.model import listed, part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,7 +65,7 @@ class Scheme:
             return cls(method, EIGHT[method], EIGHT[method]) if method in EIGHT else cls.bits(method, asked)
         if not isinstance(told, dict):
             return None
-        kept = tuple(normal(str(one)) for name in IGNORED for one in told.get(name) or () if isinstance(one, str))
+        kept = tuple(normal(str(one)) for name in IGNORED for one in listed(told, name) if isinstance(one, str))
         method = str(told.get("quant_method", "")).lower()
         each = weight_bytes(method, told)
         if each is None:
@@ -111,8 +114,8 @@ def covers(pattern: str, name: str) -> bool:
 def weight_bytes(method: str, told: Config) -> float | None:
     """Bytes of a quantized weight with its share of scales; None where the method is not known."""
     if method == "fp8":
-        rows, columns = [*(told.get("weight_block_size") or (1, 0)), 1][:2]
-        return 1 + (BLOCK / (rows * columns) if rows and columns else CHANNEL)
+        sides = [one for one in listed(told, "weight_block_size") if isinstance(one, int) and one > 0]
+        return 1 + (BLOCK / prod(sides) if len(sides) > 1 else CHANNEL)
     if method in ("gptq", "awq", "gptq_marlin", "awq_marlin", "auto-round"):
         return grouped(
             told.get("bits") or told.get("w_bit"), told.get("group_size") or told.get("q_group_size"), zeros=True
@@ -142,11 +145,9 @@ def packed(told: Config) -> float | None:
 
 def groups(told: Config) -> Iterator[Config]:
     """What each group of modules states of its weights."""
-    named = told.get("config_groups")
-    for one in named.values() if isinstance(named, dict) else ():
-        weights = one.get("weights") if isinstance(one, dict) else None
-        if isinstance(weights, dict):
-            yield weights
+    for one in part(told, "config_groups").values():
+        if isinstance(one, dict) and isinstance(one.get("weights"), dict):
+            yield part(one, "weights")
 
 
 def group_bytes(weights: Config) -> float | None:

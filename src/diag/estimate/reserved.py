@@ -30,9 +30,9 @@ MANY = 300
 @dataclass(frozen=True)
 class Reserved:
     """A release's reserve in MiB: `base`, for each token of a step (`least` of them at least), for each request in the
-    largest graph, for each eighth of a rank; for groups of attention (`replicated`, `crowded`); for latent attention.
-
-    On devices above `large` GiB it is at least `floor`. `fraction` is what is taken where it computes none.
+    largest graph, for each rank; for groups of attention (`replicated` and `crowded` for each request in the largest
+    graph, `grouped` in all); for latent attention, and for a model that drafts. On devices above `large` GiB it is at
+    least `floor`.
     """
 
     base: float = 512.0
@@ -43,9 +43,10 @@ class Reserved:
     replicated: float = 3.0
     crowded: float = 1.5
     latent: float = 1536.0
+    grouped: float = 0.0
+    drafts: float = 0.0
     floor: float = 10240.0
     large: float = 60.0
-    fraction: float | None = None
     fitted: bool = True
 
     def need(self, launch: Launch) -> float:
@@ -59,17 +60,17 @@ class Reserved:
         told, replicas = self.need(launch) / MIB, launch.shares.replicas
         if replicas > 1:
             crowded = self.crowded if launch.largest_graph > MANY else 0.0
-            told += (self.replicated + crowded) * launch.largest_graph * replicas
+            told += self.grouped + (self.replicated + crowded) * launch.largest_graph * replicas
         if model.latent and launch.largest_graph:
             told += self.latent
+        if launch.shares.more or launch.drafted:
+            told += self.drafts
         return max(told, self.floor if total > self.large * GIB else 0.0) * MIB
 
     def asked(self, model: Model, launch: Launch, total: float) -> float:
         """The fraction that holds."""
         if launch.fraction is not None:
             return launch.fraction
-        if self.fraction is not None:
-            return self.fraction
         return round((total - self.reserve(model, launch, total)) / total, DIGITS)
 
     def work(self, model: Model, launch: Launch) -> Term:

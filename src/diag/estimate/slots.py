@@ -62,7 +62,8 @@ def cell(model: Model, launch: Launch) -> int:
     per_layer = token_bytes(model, launch.shares.attention, launch.kept.cache)
     whole = model.count("full") + launch.shares.more
     windowed = WINDOWED * model.count("sliding", "chunked")
-    return int(per_layer * (whole + windowed)) // launch.shares.stages + indexed_bytes(model) * model.layers
+    own = int(per_layer * (whole + windowed)) // launch.shares.stages
+    return max(own + indexed_bytes(model) * model.layers, 1)
 
 
 def slots(model: Model, room: int, launch: Launch) -> Slots:

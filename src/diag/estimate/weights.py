@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from diag.estimate.model import number, text_part
+from diag.estimate.model import listed, number, part, text_part
 from diag.estimate.quantized import Scheme, quantized
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ WHOLE_TOWERS = frozenset(("moonvit", "llama4_vision_model"))
 """Vision towers that are on every rank whole; others are divided."""
 SURE, PACKED = 0.01, 0.03
 """By what part whole bytes, and smaller numbers, may be off: how the latter are padded is the kernels' own affair."""
+WIDEST = 64
 LOADED = 0.04
 """GiB that a loaded model has beside its weights."""
 
@@ -131,7 +132,7 @@ def weights(model: Model, config: Config, asked: str = "", plain: int = 0) -> We
         embedding=ends * plain,
         head=0 if model.tied else ends * plain,
         vision=seen * plain,
-        vision_whole=str((config.get("vision_config") or {}).get("model_type")) in WHOLE_TOWERS,
+        vision_whole=str(part(config, "vision_config").get("model_type")) in WHOLE_TOWERS,
         drafts=sum(by_split(drafts, scheme, plain).values()),
         absorbed=sum(by_split(expanding, scheme, plain).values()),
         parameters=sum(one.parameters for part in (*layers, drafts) for one in part) + ends * (2 - model.tied) + seen,
@@ -255,10 +256,9 @@ def is_sparse(model: Model, config: Config, place: int, pattern: str) -> bool:
     types = config.get("mlp_layer_types")
     if isinstance(types, list) and len(types) == model.layers:
         return bool(types[place] == "sparse")
-    listed = config.get("moe_layers")
-    if isinstance(listed, list):
-        return place in listed
-    if place < model.experts.dense or place in (config.get("mlp_only_layers") or ()):
+    if isinstance(config.get("moe_layers"), list):
+        return place in listed(config, "moe_layers")
+    if place < model.experts.dense or place in (listed(config, "mlp_only_layers")):
         return False
     every = number(config, "decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step") or 1
     return (place + 1 - (model.experts.dense if "moe_layer_freq" in config else 0)) % every == 0
@@ -266,10 +266,10 @@ def is_sparse(model: Model, config: Config, place: int, pattern: str) -> bool:
 
 def vision(config: Config, hidden: int) -> int:
     """Numbers of a vision tower and of what joins it to the decoder, by its own config."""
-    one = config.get("vision_config")
-    if not isinstance(one, dict):
-        return 0
+    one = part(config, "vision_config")
     wide, deep = number(one, "hidden_size", "embed_dim"), number(one, "depth", "num_hidden_layers", "layers")
+    if not (wide and deep):
+        return 0
     inner = number(one, "intermediate_size") or 4 * wide
     gated = str(one.get("hidden_act")) == "silu" or one.get("model_type") == "pixtral"
     patch, turn = number(one, "patch_size"), number(one, "temporal_patch_size") or 1
@@ -281,8 +281,7 @@ def vision(config: Config, hidden: int) -> int:
 def joint(config: Config, tower: Config, wide: int, hidden: int) -> int:
     """Numbers of what joins a tower to the decoder: neighbours are merged first in some."""
     merged = number(tower, "spatial_merge_size") ** 2 or 1
-    kernel = tower.get("merge_kernel_size")
-    if isinstance(kernel, list) and all(isinstance(one, int) for one in kernel):
+    if kernel := [one for one in listed(tower, "merge_kernel_size") if isinstance(one, int) and 0 < one < WIDEST]:
         merged = prod(kernel)
     if merged > 1:
         return (wide * merged) ** 2 + wide * merged * (number(tower, "out_hidden_size") or hidden)

@@ -89,10 +89,7 @@ class EngineBudget(OfRelease, frozen=True, kw_only=True):
 
 
 class EngineReserve(OfRelease, frozen=True, kw_only=True):
-    """How releases that keep a reserve divide a device, in MiB: see `estimate.reserved`.
-
-    `fraction` is what is taken where none is asked for, None where it is computed from the reserve.
-    """
+    """How releases that keep a reserve divide a device, of `from_gib` to below `below_gib`: see `estimate.reserved`."""
 
     base_mib: float
     token_mib: float
@@ -102,9 +99,12 @@ class EngineReserve(OfRelease, frozen=True, kw_only=True):
     replica_mib: float = 0.0
     crowded_mib: float = 0.0
     latent_mib: float = 0.0
+    grouped_mib: float = 0.0
+    drafts_mib: float = 0.0
     floor_mib: float = 0.0
     large_gib: float = 60.0
-    fraction: float | None = None
+    from_gib: float = 0.0
+    below_gib: float | None = None
     state: Literal["config", "model"] = "config"
     fitted: bool = False
 

@@ -19,6 +19,8 @@ NUMBER = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s?([kKmMgG]?)")
 OFF = ("false", "0", "no")
 WIDE, HALF, EIGHT = 4, 2, 1
 EIGHTS = ("fp8", "int8", "e4m3", "e5m2")
+UNTOLD = 4096
+"""Tokens of the longest request where neither launch nor model tells."""
 WORDS = "ngram"
 WIDTHS = {"float32": WIDE, "float": WIDE, "fp32": WIDE}
 
@@ -97,9 +99,9 @@ def launch_of(facts: Facts, one: LaunchArguments, model: Model, around: Surround
     captured = levers.whole("captured") or usual.get("captured")
     fraction = levers.number("fraction")
     return Launch(
-        tokens=levers.whole("tokens") or int(usual.get("tokens", model.context)),
+        tokens=levers.whole("tokens") or int(usual.get("tokens", UNTOLD)),
         requests=levers.whole("requests") or int(usual.get("requests", 0)),
-        length=levers.whole("length") or model.context,
+        length=levers.whole("length") or model.context or UNTOLD,
         fraction=usual.get("fraction") if fraction is None else fraction,
         shares=Shares(
             ranks=ranks,
