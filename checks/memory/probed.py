@@ -1,7 +1,7 @@
 """What devices say of their memory, by torch's own call, and what of it can be allocated where that is asked for.
 
 The read-out takes a process that ends at once; allocating runs only where it is asked for (`--deep`, `diag mem probe
---allocate`), and not where others hold the device.
+--allocate`), and not where others hold the device, by what its own tool told before or by what is missing of it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from diag.api import Capture, Fact, MemoryAllocation, MemoryRead, Recognise, Unavailable, by_torch, probe
+from diag.api import (
+    Accelerator,
+    Capture,
+    DeviceProcess,
+    Fact,
+    MemoryAllocation,
+    MemoryRead,
+    Recognise,
+    Unavailable,
+    by_torch,
+    probe,
+)
 
 SCHEMA = "diag/memory/1"
-READ = ("total", "free", "stated", "context", "integrated", "host_total")
-FOUND = ("cap", "largest", "total", "blocks", "step", "trials", "seconds")
+READ = ("address", "total", "free", "stated", "context", "integrated", "host_total")
+FOUND = ("cap", "largest", "total", "blocks", "step", "trials", "bound", "limit", "left", "seconds")
 
 
 @probe(
@@ -40,6 +51,7 @@ def read(capture: Capture) -> Iterator[Fact]:
     cost="deep",
     timeout=600.0,
     spared=by_torch(1),
+    given=(Accelerator, DeviceProcess),
     recognise=Recognise(literals=(f'"schema": "{SCHEMA}"',), lines=0),
 )
 def allocation(capture: Capture) -> Iterator[Fact]:
@@ -65,7 +77,7 @@ def _told(capture: Capture) -> Iterator[Fact]:
         if "refused" in one:
             yield MemoryAllocation(origin=origin, device=one["device"], refused=one["refused"])
         elif found := one.get("allocation"):
-            figures = {name: found[name] for name in FOUND if name in found}
+            figures = {name: found[name] for name in FOUND if found.get(name) is not None}
             yield MemoryAllocation(origin=origin, device=one["device"], **figures)
 
 

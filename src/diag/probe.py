@@ -71,6 +71,7 @@ class Probe:
     `measure` is a child program that prints JSON: a name in `diag/measure`, or an absolute path beside the probe.
     `arguments` are the child's; `next` makes it staged: from the captures so far, the next request, or None when done.
     `spared` keeps it from being started where another probe's text shows already what would come of it.
+    Facts of the kinds `given` that the texts before it told are handed to its child as one more argument in JSON.
     With `ranks` the child is started once for each device, and its argument is a request in JSON (see `diag.world`).
     """
 
@@ -88,6 +89,7 @@ class Probe:
     timeout: float = 15.0
     ranks: bool = False
     spared: Spared | None = None
+    given: tuple[type[Fact], ...] = ()
 
     @property
     def kind(self) -> Literal["command", "file", "measure"]:
@@ -128,6 +130,7 @@ class Options(TypedDict, total=False):
     timeout: float
     ranks: bool
     spared: Spared
+    given: tuple[type[Fact], ...]
 
 
 def probe(key: str, *, tells: tuple[type[Fact], ...], **stated: Unpack[Options]) -> Callable[[Read], Probe]:

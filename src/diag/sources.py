@@ -20,6 +20,7 @@ from diag.capture import Body, Capture, InFile
 from diag.child import BRIEF, Place
 from diag.child import Asked as Between
 from diag.errors import DiagError
+from diag.facts import Fact
 from diag.finding import Broken
 from diag.probe import MEASURING, USUAL, Cost, Probe, Request
 from diag.ranks import Rank
@@ -39,6 +40,8 @@ SHORT = 5.0
 QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 """What keeps a measuring child from leaving compiled files in the environment that it examines."""
 REPORT = b'"schema": "diag/report/'
+HANDED = 512
+"""Facts that a child is given at most."""
 TOO_LONG = "there was no room to keep all of it: the rest was not read"
 PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 """How archives and packed files begin, but for .tar."""
@@ -94,19 +97,22 @@ class LiveHost:
         wanted = [probe for probe in probes if probe.live and self._takes(probe)]
         runs = list(self._runs(probe for probe in wanted if not probe.path and probe.cost not in MEASURING))
         asked = {probe.spared.by for probe in wanted if probe.spared}
+        given = {kind for probe in wanted for kind in probe.given}
         decisive: dict[str, Capture] = {}
+        told: list[Fact] = []
         with Children([command for _, command in runs], deadline=self.deadline) as children:
             yield from (self._file(probe) for probe in wanted if probe.path)
             outcomes = children.wait()
-        for (told, _), outcome in zip(runs, outcomes, strict=True):
-            parts = [outcome] if len(told) == 1 else self._parted(told, outcome)
-            for probe, part in zip(told, parts, strict=True):
+        for (group, _), outcome in zip(runs, outcomes, strict=True):
+            parts = [outcome] if len(group) == 1 else self._parted(group, outcome)
+            for probe, part in zip(group, parts, strict=True):
                 capture = self._capture(probe.key, probe, self._command(probe), part)
                 decisive |= {probe.key: capture} if probe.key in asked else {}
+                told += () if given.isdisjoint(probe.tells) else facts_of(probe, capture)
                 yield capture
         for probe in wanted:
             if probe.cost in MEASURING:
-                yield from self._measured(probe, decisive)
+                yield from self._measured(handed(probe, told), decisive)
 
     def _measured(self, probe: Probe, decisive: Mapping[str, Capture]) -> Iterator[Capture]:
         """The captures of an active probe, or of its not being started."""
@@ -187,6 +193,22 @@ class LiveHost:
     def _stage(self, key: str, probe: Probe, request: Request) -> Capture:
         command = self._command(probe, (*request.arguments, *self.arguments.get(probe.key, ())))
         return self._capture(key, probe, command, run([command], deadline=self.deadline)[0])
+
+
+def facts_of(probe: Probe, capture: Capture) -> list[Fact]:
+    """What a probe tells of a text of its own; nothing where it breaks on it, which the report says."""
+    try:
+        return list(probe.read(capture))
+    except Exception:
+        return []
+
+
+def handed(probe: Probe, told: Iterable[Fact]) -> Probe:
+    """A probe whose child gets the facts that it is to be given, as one more argument."""
+    if not probe.given:
+        return probe
+    facts = [{"kind": type(one).__name__, **one.told()} for one in told if isinstance(one, probe.given)]
+    return replace(probe, arguments=(*probe.arguments, json.dumps({"given": facts[:HANDED]})))
 
 
 def stages(probe: Probe, take: Callable[[str, Probe, Request], Capture]) -> Iterator[Capture]:

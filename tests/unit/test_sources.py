@@ -1,17 +1,19 @@
 """The live host, with real programs; and texts from files and pipes."""
 
 import io
+import json
 import os
 import random
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from diag import reading, sources
 from diag.capture import Capture
 from diag.errors import DiagError
-from diag.facts import Host
+from diag.facts import DeviceProcess, Fact, Host
 from diag.probe import Probe, Request
 from diag.sources import LiveHost
 from diag.spared import ALONE, Spared, by_torch
@@ -47,6 +49,23 @@ def test_commands_files_and_children_become_captures(tmp_path):
     assert (command.kind, command.content, command.exit_code) == ("command", "hello\n", 0)
     assert (child.kind, child.content) == ("measure", "measured\n")
     assert (file.kind, file.content) == ("file", "one\n\\xff")
+
+
+def holder(capture: Capture) -> Iterator[Fact]:
+    for line in filter(lambda line: line.text, capture.lines()):
+        yield DeviceProcess(origin=capture.origin(line), index=int(line.text.split()[0]), pid=1, name="serves")
+        yield Host(origin=capture.origin(line), name="not asked for")
+
+
+def test_a_child_is_given_what_commands_before_it_told(tmp_path):
+    (tmp_path / "child.py").write_text("import sys; print(sys.argv[-1])")
+    tool = Probe("t", (DeviceProcess, Host), holder, command=("printf", "0\n3\n"))
+    broken = Probe("b", (DeviceProcess,), holder, command=("echo", "no number"))
+    child = probe("m", measure=str(tmp_path / "child.py"), cost="active", given=(DeviceProcess,))
+    told = {one.key: one for one in take(child, tool, broken)}
+    rows = json.loads(told["m"].content)["given"]
+    expected = {"kind": "DeviceProcess", "pid": 1, "name": "serves"}
+    assert rows == [{**expected, "index": 0}, {**expected, "index": 3}]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from diag.probe import Cost
 from diag.sources import LiveHost
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}(:\d{1,3})?")
-READ, ALLOCATE = "memory/read", "memory/allocation"
-COSTS: dict[str, tuple[Cost, ...]] = {READ: ("passive", "active"), ALLOCATE: ("passive", "deep")}
+READ, ALLOCATE, PLATFORM = "memory/read", "memory/allocation", "memory/platform"
+COSTS: tuple[Cost, ...] = ("passive", "active", "deep")
+HOST = "cpu"
 LEAST = 2**26
 
 
@@ -42,6 +43,8 @@ def run(asked: Probed, *, output: Output, content: Content, bounds: Bounds) -> i
     }
     arguments = {key: (json.encode(request).decode(),)}
     python, deadline = target_python(asked.python), deadline_of(bounds)
-    host = LiveHost(python, sys.executable, COSTS[key], deadline, now, arguments=arguments, measures=(key,))
+    # What the engine takes for a device's memory is no question about the host's.
+    measures = (key,) if set(asked.device) == {HOST} else (key, PLATFORM)
+    host = LiveHost(python, sys.executable, COSTS, deadline, now, arguments=arguments, measures=measures)
     question = examine.Question(command=examine.PROBE, opened=(host,))
     return examine.run(question, output=output, content=content, bounds=bounds, live=Live())

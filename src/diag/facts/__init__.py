@@ -99,7 +99,7 @@ from diag.facts.matrix import (
     TorchWheel,
 )
 from diag.facts.memory import MemoryChange, MemoryPlan, MemoryTerm, MemoryWish, ModelConfig
-from diag.facts.memory_probe import MemoryAllocation, MemoryRead
+from diag.facts.memory_probe import MemoryAllocation, MemoryRead, PlatformMemory, near_host
 from diag.facts.models import (
     JETSON,
     architecture_of,
@@ -269,6 +269,7 @@ __all__ = [
     "Pin",
     "Placement",
     "Platform",
+    "PlatformMemory",
     "ProcessHolds",
     "ProcessState",
     "Published",
@@ -316,6 +317,7 @@ __all__ = [
     "measured_model",
     "model_of",
     "named",
+    "near_host",
     "of_release",
     "pci_address",
     "plain_wheel",

@@ -4,9 +4,9 @@ Each question is asked in a fork that ends at once, for a process that has used 
 context takes is the difference that a second one makes. With `allocate` the largest single block is found by halving,
 in plain allocations without a cache, then blocks beside it until less than a step is left; all is freed at once. The
 last 2 GiB or 5 % are never taken, and nothing is where others hold the device: their next allocation would fail.
+Who does is known from the request (`given`: what the device's tool told before) and from what is missing of its memory.
 
-The host (`cpu`) is asked in the same way with anonymous memory that is touched. Each trial is a fork of its own which
-the kernel ends first where a group of processes has come to its limit.
+The host (`cpu`) is asked in the same way, within the limits of the process and its groups: see `room.py`.
 
 What it cannot know: what another process takes meanwhile, and memory that a driver gives twice before it is touched.
 """
@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import importlib
 import json
-import mmap
 import os
 import runpy
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,20 +28,18 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.pop(0)
 
-DEFAULTS = {"devices": ["auto"], "imports": [], "allocate": False, "cap": None, "patience": 60.0}
-"""The request; `cap` are bytes that are never gone beyond."""
-STEP = 2**25
-"""Bytes to which a limit is found."""
+DEFAULTS = {"devices": ["auto"], "imports": [], "allocate": False, "cap": None, "patience": 60.0, "given": []}
+"""The request; `cap` are bytes that are never gone beyond, `given` what tools told of devices and their processes."""
 LEFT, PART = 2**31, 0.05
 """Bytes, and the part of all, that are never taken."""
 HELD = 2**30
 """Bytes of others from which on nothing is allocated."""
 BLOCKS = 12
-TOUCHED = 2**16
-"""Bytes between those that are touched once all is populated."""
+NAMED = 3
 UNCACHED = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-DEVICE = runpy.run_path(str(Path(__file__).with_name("device.py")))
+DEVICE, ROOM = (runpy.run_path(str(Path(__file__).with_name(name))) for name in ("device.py", "room.py"))
 whole, apart, guarded, said = (DEVICE[name] for name in ("whole", "apart", "guarded", "said"))
+host, halved, STEP = (ROOM[name] for name in ("host", "halved", "STEP"))
 
 
 def main() -> None:
@@ -83,15 +80,8 @@ def looked(torch: Any, one: dict[str, Any], request: dict[str, Any]) -> dict[str
     else:
         told = {**accelerator(torch, one["device"], request["patience"]), "host_total": host()[0]}
     if request["allocate"] and "free" in told:
-        told |= allocated(torch, one["device"], told, request)
+        told |= allocated(torch, one, told, request)
     return told
-
-
-def host() -> tuple[int, int]:
-    """Bytes of the host's memory, and those that can be had."""
-    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
-    total, free = (int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
-    return total, free
 
 
 def accelerator(torch: Any, device: str, patience: float) -> dict[str, Any]:
@@ -138,63 +128,75 @@ def info(torch: Any, device: str) -> dict[str, Any]:
 def holding(torch: Any, device: str, reader: int, writer: int) -> Iterator[dict[str, Any]]:
     """Use the device, say so, and keep its context until the other end of the pipe is closed."""
     os.close(writer)
-    yield info(torch, device)
+    yield {"answer": info(torch, device)}
     os.read(reader, 1)
 
 
-def allocated(torch: Any, device: str, told: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+def allocated(torch: Any, one: dict[str, Any], told: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """The blocks that can be had, or why none was tried."""
-    own = device == "cpu"
-    held = 0 if own else told["total"] - told["free"] - told.get("context", 0)
-    if held > HELD:
-        return {"refused": f"others hold {held >> 20} MiB of it"}
     left = max(LEFT, int(PART * told["total"]))
     cap = min(told["free"] - left, request["cap"] or told["free"])
+    if reason := taken(one, told, request["given"]):
+        return {"refused": reason}
     if cap < STEP:
         return {"refused": f"less than {(left + STEP) >> 20} MiB are free"}
     start = time.monotonic()
-    ask = partial(halved, anonymous, cap) if own else partial(blocks, torch, device, cap)
-    found = ask() if own else whole(ask, request["patience"]).get("answer")
-    if found is None:
-        return {"refused": "the trials ended without a word"}
+    try:
+        if one["device"] == "cpu":
+            found = ROOM["had"](whole, cap, left, request["patience"])
+        else:
+            found = answered(whole(partial(blocks, torch, one["device"], cap, left), request["patience"]))
+    except RuntimeError as error:
+        return {"refused": str(error)}
     return {"allocation": {**found, "cap": cap, "step": STEP, "seconds": round(time.monotonic() - start, 3)}}
 
 
-def halved(take: Callable[[int], bool], cap: int) -> dict[str, Any]:
-    """The largest size up to a cap, to a step, that can be taken, and how many trials that took."""
-    low, high, trials = 0, cap // STEP, 0
-    while low < high:
-        middle = high if not trials else (low + high + 1) // 2
-        trials += 1
-        if take(middle * STEP):
-            low = middle
-        else:
-            high = middle - 1
-    return {"largest": low * STEP, "total": low * STEP, "trials": trials}
+def answered(told: dict[str, Any]) -> dict[str, Any]:
+    """What a fork answered; raises where it came to another end."""
+    if "answer" not in told:
+        raise RuntimeError(f"the trials ended: {told.get('error', 'without a word')}")
+    found: dict[str, Any] = told["answer"]
+    return found
 
 
-def anonymous(size: int) -> bool:
-    """Whether so much of the host's memory can be had and touched: tried in a fork that is the first to be ended."""
-    pid = os.fork()
-    if not pid:
-        try:
-            Path("/proc/self/oom_score_adj").write_text("1000")
-            with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE) as block:
-                # What was not populated is touched here, and ends the fork.
-                for place in range(0, size, TOUCHED):
-                    block[place] = 1
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(pid, 0)[1] == 0
+def taken(one: dict[str, Any], told: dict[str, Any], given: list[dict[str, Any]]) -> str:
+    """Who else holds a device; empty where nobody does, and of the host, which is always shared."""
+    if one["device"] == "cpu":
+        return ""
+    if names := [f"{had.get('name') or '?'}[{had.get('pid', '?')}]" for had in holders(one, given)]:
+        return f"held by {', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''}"
+    held = told["total"] - told["free"] - told.get("context", 0)
+    return f"others hold {held >> 20} MiB of it" if held > HELD else ""
 
 
-def blocks(torch: Any, device: str, cap: int) -> dict[str, Any]:
-    """The largest block of a device, and blocks beside it until less than a step can be had."""
+def holders(one: dict[str, Any], given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The processes on a device by what its tool told, those that ended since left out.
+
+    Where the tool's number of the device is not known every process on any device counts.
+    """
+    place = one.get("address") or None
+    numbers = {had.get("index") for had in given if had["kind"] == "Accelerator" and had.get("address") == place}
+    there = [had for had in given if had["kind"] == "DeviceProcess" and alive(had.get("pid"))]
+    known = place is not None and numbers - {None}
+    return list({had.get("pid"): had for had in there if not known or had.get("index") in (None, *numbers)}.values())
+
+
+def alive(pid: int | None) -> bool:
+    """Whether a process is still there, as far as that is known."""
+    return pid is None or os.path.exists(f"/proc/{pid}")
+
+
+def blocks(torch: Any, device: str, cap: int, left: int) -> dict[str, Any]:
+    """The largest block of a device, and blocks beside it until less than a step can be had.
+
+    Before each trial the device is asked what is free: another process may have come.
+    """
     kept: list[Any] = []
     kind = device.partition(":")[0]
 
     def take(size: int) -> bool:
+        if info(torch, device)["free"] - size < left:
+            return False
         try:
             block = torch.empty(size, dtype=torch.uint8, device=device)
         except RuntimeError:

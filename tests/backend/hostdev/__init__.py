@@ -11,7 +11,10 @@ Each operator that a backend needs a kernel for has a switch with five places:
 `truth` is counted inside the kernels. Variables of the environment, read when it is imported or used:
 
 * HOSTDEV_NAME: the device's name (`hostdev`); HOSTDEV_DEVICES: how many there are (1);
-* HOSTDEV_MEMORY: bytes of each (8 GiB); HOSTDEV_LINK: bytes/s between host and device (4e9; 0: no cost);
+* HOSTDEV_MEMORY: bytes of each (8 GiB), of which HOSTDEV_QUOTA can be had in all and HOSTDEV_PIECE at once (all);
+* HOSTDEV_SHARED: a file in which processes count what they hold of the devices together (each is alone), and
+  HOSTDEV_CONTEXT: what a process takes by using a device at all (0);
+* HOSTDEV_LINK: bytes/s between host and device (4e9; 0: no cost);
 * HOSTDEV_SWITCHES: JSON, operator to place; HOSTDEV_EVERYWHERE=1: the backend-wide fallback is on;
 * HOSTDEV_TRUTH: a file that gets the truth as JSON when the process ends;
 * HOSTDEV_REFUSE_GENERATOR=1: no kernel takes a generator;

@@ -17,9 +17,14 @@
 #include <ATen/ops/view_native.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <torch/version.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -45,6 +50,10 @@ namespace {
 
 const auto kDevices = static_cast<c10::DeviceIndex>(setting("HOSTDEV_DEVICES", 1));
 const auto kMemory = static_cast<size_t>(setting("HOSTDEV_MEMORY", int64_t{8} << 30));
+// What it really gives, in all and in one piece, while it tells that kMemory is there.
+const auto kQuota = static_cast<size_t>(setting("HOSTDEV_QUOTA", static_cast<int64_t>(kMemory)));
+const auto kContext = setting("HOSTDEV_CONTEXT", 0);  // bytes that a process takes by using a device at all
+const auto kPiece = static_cast<size_t>(setting("HOSTDEV_PIECE", static_cast<int64_t>(kMemory)));
 std::atomic<int64_t> link_rate{setting("HOSTDEV_LINK", 4'000'000'000)};  // bytes/s, 0: at once
 
 // One queue for all devices, so that work on two of them is in order too. Never destroyed: the worker outlives main.
@@ -157,6 +166,65 @@ std::mutex memory_mutex;
 std::vector<size_t> used(kDevices), most(kDevices);
 std::map<const void*, size_t> pinned;
 
+// What each process that has used a device holds of it, in a file that they share; without one each is alone.
+constexpr size_t kRows = 256, kColumns = 8;
+struct Row {
+  std::atomic<int64_t> process;
+  std::atomic<int64_t> bytes[kColumns];
+};
+
+Row* rows() {
+  static Row* const shared = []() -> Row* {
+    const char* path = std::getenv("HOSTDEV_SHARED");
+    if (path == nullptr || *path == '\0') {
+      return nullptr;
+    }
+    const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    TORCH_CHECK(file >= 0 && ftruncate(file, kRows * sizeof(Row)) == 0 && kDevices <= int(kColumns), "no file ", path);
+    void* place = mmap(nullptr, kRows * sizeof(Row), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    TORCH_CHECK(place != MAP_FAILED, "no memory for ", path);
+    return static_cast<Row*>(place);
+  }();
+  return shared;
+}
+
+bool lives(int64_t process) { return process != 0 && (kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM); }
+
+// The row of this process, a fork's own; those of the dead are free.
+Row* own_row() {
+  static int64_t process = 0;
+  static Row* row = nullptr;
+  if (rows() == nullptr || process == getpid()) {
+    return row;
+  }
+  for (row = rows(); row != rows() + kRows; ++row) {
+    int64_t before = row->process;
+    if (!lives(before) && row->process.compare_exchange_strong(before, getpid())) {
+      for (auto& bytes : row->bytes) {
+        bytes = 0;
+      }
+      process = getpid();
+      return row;
+    }
+  }
+  TORCH_CHECK(false, "more processes than rows");
+}
+
+// All that is held of a device; whoever asks or allocates has a context on it from then on.
+size_t held(c10::DeviceIndex index) {
+  Row* own = own_row();
+  if (own == nullptr) {
+    return used[index];
+  }
+  own->bytes[index] = kContext + static_cast<int64_t>(used[index]);
+  size_t all = 0;
+  for (Row* row = rows(); row != rows() + kRows; ++row) {
+    all += lives(row->process) ? static_cast<size_t>(row->bytes[index]) : 0;
+  }
+  return std::min(all, kMemory);
+}
+
 void release(void* context) {
   std::unique_ptr<Block> block(static_cast<Block*>(context));
   std::lock_guard lock(memory_mutex);
@@ -164,6 +232,7 @@ void release(void* context) {
     pinned.erase(block->data);
   } else {
     used[block->device.index()] -= block->bytes;
+    held(block->device.index());
   }
   if (!queue().forked) {
     launch([data = block->data] { std::free(data); });
@@ -177,10 +246,12 @@ c10::DataPtr allocated(size_t bytes, c10::Device device) {
   std::lock_guard lock(memory_mutex);
   if (!device.is_cpu()) {
     const auto index = device.index();
-    TORCH_CHECK_WITH(OutOfMemoryError, used[index] + bytes <= kMemory, "hostdev out of memory. Tried to allocate ",
-                     bytes, " bytes; ", kMemory - used[index], " of ", kMemory, " are free on device ",
+    const auto has = held(index) + bytes <= std::min(kMemory, kQuota) && bytes <= kPiece;
+    TORCH_CHECK_WITH(OutOfMemoryError, has, "hostdev out of memory. Tried to allocate ",
+                     bytes, " bytes; ", kMemory - held(index), " of ", kMemory, " are free on device ",
                      int(index));
     used[index] += bytes;
+    held(index);
     most[index] = std::max(most[index], used[index]);
   }
   void* data = nullptr;
@@ -218,7 +289,10 @@ struct Allocator final : Base {
   }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex index) override { most[index] = used[index]; }
-  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) { return {kMemory - used[index], kMemory}; }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) {
+    std::lock_guard lock(memory_mutex);
+    return {kMemory - held(index), kMemory};
+  }
 #endif
 };
 
@@ -533,7 +607,10 @@ void hostdev_set_device(int device) { hostdev::current = static_cast<c10::Device
 void hostdev_hold(int yes) { hostdev::queue().hold(yes != 0); }
 void hostdev_link(int64_t rate) { hostdev::link_rate = rate; }
 int64_t hostdev_memory(int device, int free) {
-  return static_cast<int64_t>(free != 0 ? hostdev::kMemory - hostdev::used.at(device) : hostdev::kMemory);
+  std::lock_guard lock(hostdev::memory_mutex);
+  hostdev::used.at(device);
+  const auto held = free != 0 ? hostdev::held(static_cast<c10::DeviceIndex>(device)) : 0;
+  return static_cast<int64_t>(hostdev::kMemory - held);
 }
 void hostdev_seed(int64_t seed) {
   for (c10::DeviceIndex one = 0; one < hostdev::kDevices; ++one) {
